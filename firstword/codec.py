@@ -1,0 +1,198 @@
+"""msgpack <-> messages, and the plain string fields that one line of a shell can write.
+
+An entry is one field `m`: a map {v: 1, type, session, …}. Readers accept every version, ignore
+fields they do not know, tell unknown types apart (`None`) and refuse what is malformed or too
+large with a DecodeError. Text travels as UTF-8; bytes that are not, because a publisher cut
+inside a character, become lone surrogates (surrogateescape) and are joined again downstream.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgpack
+
+from firstword import messages as m
+from firstword.errors import DecodeError
+from firstword.keys import check_name
+
+VERSION = 1
+MAX_ENTRY_BYTES = 1_048_576
+
+T = TypeVar("T")
+
+INGRESS: dict[str, type[m.Ingress]] = {
+    "open": m.Open,
+    "text": m.Text,
+    "flush": m.Flush,
+    "end": m.End,
+    "cancel": m.Cancel,
+    "resume": m.Resume,
+    "close": m.Close,
+}
+SEGMENTS: dict[str, type[m.Segments]] = {
+    "open": m.SessionOpen,
+    "segment": m.Segment,
+    "tentative": m.Tentative,
+    "revoke": m.Revoke,
+    "turn_end": m.TurnEnd,
+    "close": m.SessionClose,
+}
+AUDIO: dict[str, type[m.Audio]] = {
+    "turn_started": m.TurnStarted,
+    "segment_started": m.SegmentStarted,
+    "audio": m.AudioChunk,
+    "segment_restarted": m.SegmentRestarted,
+    "segment_done": m.SegmentDone,
+    "turn_done": m.TurnDone,
+    "turn_cancelled": m.TurnCancelled,
+    "error": m.ErrorEvent,
+    "gap": m.Gap,
+    "closed": m.Closed,
+}
+TYPE_OF: dict[type, str] = {
+    cls: name for family in (INGRESS, SEGMENTS, AUDIO) for name, cls in family.items()
+}
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def fields_of(message: Any) -> dict[str, Any]:
+    """The message as a map with its `type`, without fields that are None."""
+    out: dict[str, Any] = {"type": TYPE_OF[type(message)]}
+    for name in _spec(type(message)):
+        value = getattr(message, name)
+        if value is not None:
+            out[name] = value
+    return out
+
+
+def pack(message: Any, session: str) -> bytes:
+    """The `m` field of an entry."""
+    body = {"v": VERSION, "session": session, **fields_of(message)}
+    packed: bytes = msgpack.packb(body, use_bin_type=True, unicode_errors="surrogateescape")
+    return packed
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def unpack(data: bytes, family: Mapping[str, type[T]]) -> T | None:
+    """Decode an `m` field; None for a type this version does not know."""
+    body = _unpack_map(data)
+    cls = family.get(str(body.get("type")))
+    return None if cls is None else _build(cls, body)
+
+
+def decode_ingress(entry: Mapping[bytes, bytes]) -> list[m.Ingress]:
+    """The messages in one ingress entry, enveloped or in plain string fields, in order.
+
+    One plain entry may carry text and its end: `session demo text "Hello." end 1`.
+    An unknown type gives an empty list. Raises DecodeError.
+    """
+    if sum(len(k) + len(v) for k, v in entry.items()) > MAX_ENTRY_BYTES:
+        raise DecodeError(
+            "too_large", f"an entry holds at most {MAX_ENTRY_BYTES} bytes: publish in pieces"
+        )
+    packed = entry.get(b"m")
+    found = [unpack(packed, INGRESS)] if packed is not None else _plain(entry)
+    messages = [message for message in found if message is not None]
+    for message in messages:
+        check_name("session", message.session)
+        turn = getattr(message, "turn", None)
+        if turn is not None:
+            check_name("turn", turn)
+    return messages
+
+
+def _unpack_map(data: bytes) -> dict[str, Any]:
+    try:
+        body = msgpack.unpackb(data, raw=False, unicode_errors="surrogateescape")
+    except Exception as error:  # msgpack raises many kinds for bytes that are not its own
+        raise DecodeError("bad_msgpack", "field m must be a msgpack map") from error
+    if not isinstance(body, dict) or not all(isinstance(key, str) for key in body):
+        raise DecodeError("bad_msgpack", "field m must be a msgpack map with string keys")
+    return body
+
+
+def _plain(entry: Mapping[bytes, bytes]) -> list[m.Ingress | None]:
+    raw = {_text(k): _text(v) for k, v in entry.items()}
+    if "session" not in raw:
+        raise DecodeError("no_session", "an entry needs the field m, or session and text")
+    kind = raw.pop("type", None)
+    if kind is not None:
+        cls = INGRESS.get(kind)
+        return [None if cls is None else _build(cls, _parse_strings(cls, raw))]
+    kinds = [k for k in ("text", "flush", "cancel", "end", "close") if k in raw]
+    kinds = [k for k in kinds if k == "text" or raw[k] not in ("", "0")]
+    if not kinds:
+        raise DecodeError("nothing_to_do", "give text, or one of flush, end, cancel, close as 1")
+    if len(kinds) > 1 and "seq" in raw:
+        raise DecodeError("ambiguous_seq", "with seq, publish text and end as entries of their own")
+    return [_build(INGRESS[k], _parse_strings(INGRESS[k], raw)) for k in kinds]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _parse_strings(cls: type[Any], raw: Mapping[str, str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, (accepted, _optional, _required) in _spec(cls).items():
+        if name not in raw:
+            continue
+        value = raw[name]
+        try:
+            if int in accepted:
+                out[name] = int(value)
+            elif float in accepted:
+                out[name] = float(value)
+            else:
+                out[name] = value
+        except ValueError:
+            raise DecodeError("bad_field", f"{name} must be a number") from None
+    return out
+
+
+def _build(cls: type[T], body: Mapping[str, Any]) -> T:
+    values: dict[str, Any] = {}
+    for name, (accepted, optional, required) in _spec(cls).items():
+        value = body.get(name)
+        if value is None:
+            if required and not optional:
+                raise DecodeError("missing_field", f"{TYPE_OF[cls]} needs {name}")
+            continue
+        if isinstance(value, bool) and bool not in accepted:
+            raise DecodeError("bad_field", f"{TYPE_OF[cls]}.{name} has the wrong type")
+        if isinstance(value, int) and float in accepted:
+            value = float(value)
+        if not isinstance(value, accepted):
+            raise DecodeError("bad_field", f"{TYPE_OF[cls]}.{name} has the wrong type")
+        values[name] = value
+    return cls(**values)
+
+
+_Spec = dict[str, tuple[tuple[type, ...], bool, bool]]
+_specs: dict[type, _Spec] = {}
+
+
+def _spec(cls: type[Any]) -> _Spec:
+    """Per field: accepted types, whether None is allowed, whether it must be given."""
+    if cls not in _specs:
+        hints = get_type_hints(cls)
+        spec: _Spec = {}
+        for field in dataclasses.fields(cls):
+            hint = hints[field.name]
+            union = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+            accepted = tuple(get_origin(a) or a for a in union if a is not type(None))
+            required = (
+                field.default is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING
+            )
+            spec[field.name] = (accepted, type(None) in union, required)
+        _specs[cls] = spec
+    return _specs[cls]

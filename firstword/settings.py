@@ -1,0 +1,100 @@
+"""Settings: one frozen dataclass per service, read from the environment in one place.
+
+A field made with `setting()` is read from FIRSTWORD_… when `load()` is called, never at import.
+Every problem is reported at once, so an operator fixes a deployment in one round.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from firstword.errors import SettingsError
+
+T = TypeVar("T")
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off", ""}
+
+
+def setting(
+    default: Any,
+    env: str,
+    help: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A dataclass field read from the variable `env`; `help` is its line in the docs."""
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "env": env,
+            "help": help,
+            "minimum": minimum,
+            "maximum": maximum,
+            "choices": choices,
+        },
+    )
+
+
+def load(cls: type[T], environ: Mapping[str, str]) -> T:
+    """Read a settings dataclass from `environ`; raises SettingsError naming every problem."""
+    hints = get_type_hints(cls)
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        env = field.metadata["env"]
+        raw = environ.get(env)
+        if raw is None:
+            continue
+        try:
+            values[field.name] = _parse(raw, hints[field.name], field.metadata)
+        except ValueError as error:
+            problems.append(f"{env}={raw!r}: {error}")
+    if problems:
+        raise SettingsError(problems)
+    return cls(**values)
+
+
+def table(cls: type[Any]) -> list[tuple[str, str, str]]:
+    """Rows (variable, default, help) of a settings class, for `--print-settings` and the docs."""
+    return [
+        (f.metadata["env"], "" if f.default is None else str(f.default), f.metadata["help"])
+        for f in dataclasses.fields(cls)
+    ]
+
+
+def _parse(raw: str, hint: Any, limits: Mapping[str, Any]) -> Any:
+    if get_origin(hint) in (Union, types.UnionType):  # `X | None`: empty means not set
+        if raw == "":
+            return None
+        hint = next(a for a in get_args(hint) if a is not type(None))
+    if hint is bool:
+        return _boolean(raw)
+    if hint is str:
+        choices = limits["choices"]
+        if choices and raw not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return raw
+    kind = "a whole number" if hint is int else "a number"
+    try:
+        number = hint(raw)
+    except ValueError:
+        raise ValueError(f"must be {kind}") from None
+    low, high = limits["minimum"], limits["maximum"]
+    if (low is not None and not number >= low) or (high is not None and not number <= high):
+        bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
+        raise ValueError(f"must be {kind} of {' and '.join(bounds)}")
+    return number
+
+
+def _boolean(raw: str) -> bool:
+    if raw.lower() in TRUE:
+        return True
+    if raw.lower() in FALSE:
+        return False
+    raise ValueError("must be 1 or 0")
