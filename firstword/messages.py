@@ -222,7 +222,7 @@ class SegmentDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDone:
-    """The turn is spoken. `ttfa_ms`: first text accepted to first audio published, None if silent."""
+    """The turn is spoken. `ttfa_ms`: first text to first audio, None if silent."""
 
     turn: str
     segments: int

@@ -1,0 +1,119 @@
+"""What every service process does alike: signals, health and metrics over HTTP, the start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from firstword import settings, telemetry
+from firstword.errors import FirstwordError
+
+T = TypeVar("T")
+
+Check = Callable[[], str | None]
+
+
+class Health:
+    """Named checks; each answers None when well, else the reason in words."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        self._checks[name] = check
+
+    def reasons(self) -> dict[str, str]:
+        """What is wrong now, by check; empty when ready."""
+        found = {name: check() for name, check in self._checks.items()}
+        return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def add_routes(app: web.Application, health: Health) -> None:
+    """Mount `/livez` (the loop turns), `/readyz` (reasons as JSON) and `/metrics`."""
+
+    async def livez(_request: web.Request) -> web.Response:
+        return web.json_response({"live": True})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        reasons = health.reasons()
+        return web.json_response(
+            {"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200
+        )
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=telemetry.render(), content_type="text/plain", charset="utf-8")
+
+    app.router.add_get("/livez", livez)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics)
+
+
+class HttpServer:
+    """An aiohttp application on an address; port 0 picks a free one. `address` is host:port."""
+
+    def __init__(self, app: web.Application, host: str, port: int) -> None:
+        self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1)
+        self._host = host
+        self._port = port
+        self.address = ""
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.address = f"{host}:{port}"
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+
+def announce_ready(service: str, **fields: Any) -> None:
+    """Tell whoever started us that we serve now: one log line with event `ready`."""
+    telemetry.logger().info("ready", name=service, pid=os.getpid(), **fields)
+
+
+def load_settings(cls: type[T], argv: list[str], environ: Mapping[str, str]) -> T:
+    """Settings from the environment; `--print-settings` prints their table instead and exits.
+
+    Wrong settings end the process with status 2 and one line naming every problem.
+    """
+    if "--print-settings" in argv:
+        rows = [{"variable": v, "default": d, "help": h} for v, d, h in settings.table(cls)]
+        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
+        raise SystemExit(0)
+    try:
+        return settings.load(cls, environ)
+    except FirstwordError as error:
+        sys.stderr.write(f"{error.message}\n")
+        raise SystemExit(2) from None
+
+
+def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run `main(stop)` until it returns; SIGTERM and SIGINT set `stop`, which begins the drain."""
+    telemetry.configure_logging(service, os.environ.get("FIRSTWORD_LOG_LEVEL", "INFO"))
+
+    async def supervised() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await main(stop)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(supervised())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,138 @@
+"""Every metric with its help and its buckets, and the set-up of the JSON logs.
+
+Labels never carry a session, a turn or text; log lines carry ids where they help, never text.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, generate_latest
+
+LATENCY = (
+    *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
+    *(0.75, 1, 1.5, 2.5, 5, 10, 20),
+)
+FIRST_AUDIO = (
+    *(0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
+    *(1, 1.5, 2.5, 5, 10),
+)
+
+# -- the number this product exists for, and its parts ------------------------------------------
+
+first_audio = Histogram(
+    "firstword_first_audio_seconds",
+    "Turn's first text accepted to its first audio published (TTFA).",
+    buckets=FIRST_AUDIO,
+)
+segmentation = Histogram(
+    "firstword_segmentation_seconds",
+    "Turn's first text accepted to its first segment committed.",
+    buckets=LATENCY,
+)
+wait = Histogram(
+    "firstword_wait_seconds",
+    "Segment committed to its synthesis request sent, first segments of a turn only.",
+    buckets=LATENCY,
+)
+upstream_first_byte = Histogram(
+    "firstword_upstream_first_byte_seconds",
+    "Synthesis request sent to first audio byte (TTFB), every segment.",
+    buckets=LATENCY,
+)
+publish = Histogram(
+    "firstword_publish_seconds",
+    "First audio byte of a turn received to first audio published.",
+    buckets=LATENCY,
+)
+client_first_audio = Histogram(
+    "firstword_client_first_audio_seconds",
+    "Request of a caller accepted to the first audio handed to it, at the agent.",
+    ["mode"],
+    buckets=FIRST_AUDIO,
+)
+
+# -- counts ---------------------------------------------------------------------------------------
+
+segments = Counter("firstword_segments_total", "Segments by how they ended.", ["outcome"])
+turns = Counter("firstword_turns_total", "Turns by how they ended.", ["outcome"])
+errors = Counter("firstword_errors_total", "Error events published, by code.", ["code"])
+skipped = Counter(
+    "firstword_skipped_messages_total",
+    "Ingress messages that were not spoken, by reason (late, repeat, unknown, nothing_open).",
+    ["reason"],
+)
+dead_letters = Counter("firstword_dead_letters_total", "Entries moved to fw:dead.", ["reason"])
+
+# -- ownership and connections --------------------------------------------------------------------
+
+owned_units = Gauge("firstword_owned_units", "Partitions or sessions owned now.", ["stage"])
+acquisitions = Counter("firstword_acquisitions_total", "Units taken over or begun.", ["stage"])
+fenced_commits = Counter(
+    "firstword_fenced_commits_total",
+    "Commits refused because another worker owns the unit now; nothing was written.",
+    ["stage"],
+)
+upstream_connections = Gauge("firstword_upstream_connections", "Upstream connections open now.")
+upstream_reconnects = Counter(
+    "firstword_upstream_reconnects_total",
+    "Upstream connections lost or given up and opened again.",
+)
+
+# -- inference ------------------------------------------------------------------------------------
+
+synthesis_queue = Histogram(
+    "firstword_synthesis_queue_seconds",
+    "Synthesis request accepted by the container to its start.",
+    buckets=LATENCY,
+)
+synthesis = Histogram(
+    "firstword_synthesis_seconds",
+    "Time the engine worked on one request.",
+    buckets=LATENCY,
+)
+synthesis_audio = Counter("firstword_synthesis_audio_seconds_total", "Seconds of audio made.")
+synthesis_errors = Counter(
+    "firstword_synthesis_errors_total", "Requests refused or failed, by code.", ["code"]
+)
+
+# Outcomes that dashboards divide by exist from the start, as zeros.
+for _outcome in ("done", "error", "cancelled"):
+    segments.labels(_outcome)
+for _outcome in ("complete", "abandoned", "cancelled"):
+    turns.labels(_outcome)
+for _mode in ("stream", "batch"):
+    client_first_audio.labels(_mode)
+
+
+def render() -> bytes:
+    """The exposition text of every metric of this process."""
+    return generate_latest(REGISTRY)
+
+
+def configure_logging(service: str, level: str = "INFO") -> None:
+    """One JSON object a line on standard output: time, level, event, service and its fields."""
+    logging.basicConfig(stream=sys.stdout, level=level, format="%(message)s", force=True)
+    for noisy in ("aiohttp.access", "phonemizer", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        logger_factory=structlog.PrintLoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service)
+
+
+def logger() -> Any:
+    """The process's structured logger."""
+    return structlog.get_logger()
