@@ -1,0 +1,149 @@
+"""The messages between a gateway and an inference container; see `session_protocol.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from firstword.errors import DecodeError, FirstwordError, UpstreamError
+
+DEFAULT_SAMPLE_RATE: Final = 24_000
+"""What Kokoro speaks natively, in Hz, and what a message without `sample_rate` means."""
+
+BYTES_PER_SAMPLE: Final = 2
+
+Words: TypeAlias = tuple[tuple[int, int, float, float], ...]
+"""Per word: first and past-the-end character in the text, start and end in seconds."""
+
+# --------------------------------------------------------------------------- errors
+
+
+class FrameError(DecodeError):
+    """A frame that cannot be read; `id` is the synthesis it speaks of, where that is known."""
+
+    def __init__(self, code: str, message: str, *, id: str | None = None) -> None:
+        super().__init__(code, message)
+        self.id = id
+
+
+class RemoteProtocolError(UpstreamError):
+    """The container sent frames in an order that the protocol does not allow."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, f"{message}; drop the connection and try again", retryable=True)
+
+
+class LocalProtocolError(FirstwordError):
+    """We called the connection in an order that the protocol does not allow: a bug of ours."""
+
+
+# --------------------------------------------------------------------------- client -> container
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesize:
+    """Speak `text`. What is left out takes the container's default.
+
+    `skip_samples` asks for the audio from that sample on, and counts only if `plan` equals the plan
+    of this synthesis (same engine, weights, cuts: bit-equal audio); otherwise audio starts at 0.
+    `deadline_ms`: audio the listener still has ahead; less is more urgent.
+    """
+
+    id: str
+    text: str
+    voice: str | None = None
+    speed: float = 1.0
+    lang: str | None = None
+    sample_rate: int = DEFAULT_SAMPLE_RATE
+    seed: int = 0
+    deadline_ms: int | None = None
+    skip_samples: int = 0
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop the synthesis `id`, running or queued. One that has ended already is left alone."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Ask for a `Pong`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the connection after what is queued."""
+
+
+ClientMessage: TypeAlias = Synthesize | Cancel | Ping | Close
+
+# --------------------------------------------------------------------------- container -> client
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisStart:
+    """Audio frames that follow belong to `id`."""
+
+    id: str
+    sample_rate: int = DEFAULT_SAMPLE_RATE
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisComplete:
+    """All audio of `id` is out. `samples`: how many were sent; None if the container cannot say."""
+
+    id: str
+    samples: int | None
+    duration_s: float = 0.0
+    words: Words = ()
+    synthesis_ms: float = 0.0
+    queue_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """`id` was stopped after `samples` samples; no more audio of it follows."""
+
+    id: str
+    samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """`id`, or the frame just sent if None, was refused or failed. The session lives on."""
+
+    id: str | None
+    code: str
+    message: str
+    retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """Answer to `Ping`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The container ends the connection soon; reconnect to go on."""
+
+    reason: str = ""
+
+
+ServerMessage: TypeAlias = SynthesisStart | SynthesisComplete | Cancelled | Error | Pong | Closing
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """PCM of `id`; `offset` in samples from the start of the segment's audio."""
+
+    id: str
+    offset: int
+    data: bytes
+
+
+Event: TypeAlias = ServerMessage | Audio
