@@ -59,7 +59,7 @@ def encode_client(message: ClientMessage) -> str:
             body = {"type": "cancel", "id": message.id}
         case Ping():
             body = {"type": "ping"}
-        case Close():
+        case _:
             body = {"type": "close"}
     return _dump(body)
 
@@ -81,7 +81,7 @@ def encode_server(message: ServerMessage) -> str:
             body |= {"message": message.message, "retryable": message.retryable}
         case Pong():
             body = {"type": "pong"}
-        case Closing():
+        case _:
             body = {"type": "closing", "reason": message.reason}
     return _dump(body)
 

@@ -63,7 +63,10 @@ class Synthesize:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop the synthesis `id`, running or queued. One that has ended already is left alone."""
+    """Stop the synthesis `id`, running or queued, or all of this connection if `id` is "".
+
+    One that has ended already is left alone: its end was the answer.
+    """
 
     id: str
 

@@ -122,7 +122,8 @@ class TestCodec:
     )
     field_names = st.sampled_from(
         "id request_id text voice speed lang sample_rate seed deadline_ms skip_samples plan "
-        "samples duration_s total_duration_s words synthesis_ms queue_ms code message retryable".split()
+        "samples duration_s total_duration_s words synthesis_ms queue_ms code message "
+        "retryable".split()
     )
     kinds = st.sampled_from(
         "synthesize cancel ping close synthesis_start synthesis_complete cancelled error pong "
