@@ -38,14 +38,23 @@ def ingress(partition: int) -> str:
     return f"fw:text:{{{partition}}}"
 
 
+def ingress_stream(unit: str) -> str:
+    """The ingress stream of a segmenter's unit: `door`, or a partition's number in digits."""
+    return DOOR if unit == "door" else ingress(int(unit))
+
+
 def ingress_state(unit: str) -> str:
-    """Hash of an ingress stream's reader: fencing token and cursor. `unit`: `door` or a number."""
-    return f"fw:text:{{{unit}}}:state" if unit != "door" else "fw:text:state"
+    """Hash of an ingress stream's reader: fencing token and cursor; in the stream's slot."""
+    return f"{_slot(unit)}:state"
 
 
 def ingress_open(unit: str) -> str:
-    """Sorted set: the sessions of a partition whose text is not all spoken for."""
-    return f"fw:text:{{{unit}}}:open"
+    """Sorted set: sessions of a partition whose text is not all spoken for; in its slot."""
+    return f"{_slot(unit)}:open"
+
+
+def _slot(unit: str) -> str:
+    return f"{{{DOOR}}}" if unit == "door" else ingress(int(unit))
 
 
 def segments(session: str) -> str:

@@ -1,0 +1,217 @@
+"""Redis Streams as Firstword uses them: append, commit, read. The one place that speaks Redis.
+
+Three kinds of connection, because one set of client options cannot serve all (docs/REDIS.md):
+scripts are idempotent and may be retried; a plain XADD may not, a silent retry would write it
+twice; blocking reads have a pool and a short timeout of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any, NamedTuple, Protocol
+
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import RedisError
+
+from firstword import codec, keys
+from firstword.errors import FirstwordError
+from firstword.messages import Ingress
+
+START = "0-0"
+BLOCK_MS = 1000
+SOCKET_TIMEOUT_S = 3.0
+
+
+class Entry(NamedTuple):
+    """One stream entry: its id and its fields."""
+
+    id: str
+    fields: Mapping[bytes, bytes]
+
+
+def id_key(entry_id: str) -> tuple[int, int]:
+    """Entry ids in order: `1700000000000-3` as numbers."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence or 0)
+
+
+def id_after(entry_id: str) -> str:
+    """The least id greater than this one."""
+    milliseconds, sequence = id_key(entry_id)
+    return f"{milliseconds}-{sequence + 1}"
+
+
+def id_before(entry_id: str) -> str:
+    """The greatest id less than this one."""
+    milliseconds, sequence = id_key(entry_id)
+    if sequence:
+        return f"{milliseconds}-{sequence - 1}"
+    return f"{milliseconds - 1}-{2**64 - 1}" if milliseconds else START
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """Time between two entry ids on the server's clock, in seconds."""
+    return (id_key(later)[0] - id_key(earlier)[0]) / 1000
+
+
+class Script(Protocol):
+    async def __call__(self, keys: list[str], args: list[Any]) -> Any: ...
+
+
+class Streams:
+    """A connection to the server. All methods raise redis-py's errors or OSError as they come:
+    shells catch Exception, log it and back off, since a cluster client raises both and more."""
+
+    def __init__(self, url: str, *, readers: int = 4096) -> None:
+        self.url = url
+        shared: dict[str, Any] = {
+            "protocol": 2,
+            "decode_responses": False,
+            "socket_keepalive": True,
+            "socket_connect_timeout": SOCKET_TIMEOUT_S,
+            "socket_timeout": SOCKET_TIMEOUT_S,
+        }
+        never = Retry(NoBackoff(), 0)
+        again = Retry(ExponentialBackoff(cap=0.5, base=0.02), 3)
+        self._commands = _client(url, BlockingConnectionPool, 64, shared | {"retry": again})
+        self._once = _client(url, BlockingConnectionPool, 64, shared | {"retry": never})
+        self._blocking = _client(url, ConnectionPool, readers, shared | {"retry": never})
+        self._scripts: dict[str, Any] = {}
+
+    async def close(self) -> None:
+        """Close every connection; blocked reads end with an error."""
+        for client in (self._commands, self._once, self._blocking):
+            await client.aclose()
+
+    @property
+    def commands(self) -> Any:
+        """A redis-py client for commands that may be repeated: it retries them on its own."""
+        return self._commands
+
+    async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
+        """Run `lua/NAME.lua`. Every script changes nothing when it is run again."""
+        if name not in self._scripts:
+            source = (files("firstword") / "lua" / f"{name}.lua").read_text()
+            self._scripts[name] = self._commands.register_script(source)
+        return await self._scripts[name](keys=key_list, args=list(args))
+
+    # -- the deployment ---------------------------------------------------------------------------
+
+    async def partitions(self) -> int | None:
+        """How many ingress partitions this deployment has; None until a segmenter has started."""
+        value = await self._commands.hget(keys.CONFIG, "partitions")
+        return None if value is None else int(value)
+
+    async def agree_on_partitions(self, wanted: int) -> None:
+        """Record the partition count, or refuse to start beside services that use another."""
+        await self._commands.hsetnx(keys.CONFIG, "partitions", wanted)
+        recorded = await self.partitions()
+        if recorded != wanted:
+            raise FirstwordError(
+                "partitions_differ",
+                f"this deployment has {recorded} ingress partitions and this service is set to "
+                f"{wanted}: set FIRSTWORD_PARTITIONS={recorded}, or stop every service, let the "
+                f"streams run empty and delete {keys.CONFIG}",
+            )
+
+    # -- appending --------------------------------------------------------------------------------
+
+    async def publish(self, message: Ingress, partitions: int | None) -> str:
+        """Append to the session's ingress stream (the door without a partition count).
+
+        Returns the entry id. Never repeated by the client: a lost reply raises, and a message
+        with `seq` may then be published again without harm.
+        """
+        if partitions is None:
+            stream = keys.DOOR
+        else:
+            stream = keys.ingress(keys.partition_of(message.session, partitions))
+        return await self.append(stream, {"m": codec.pack(message, message.session)})
+
+    async def append(self, stream: str, fields: Mapping[Any, Any]) -> str:
+        """XADD once, without a retry."""
+        entry_id = await self._once.xadd(stream, dict(fields))
+        return str(entry_id.decode())
+
+    async def dead_letter(self, source: str, entry: Entry, reason: str) -> None:
+        """Put an entry nobody can use where an operator finds it."""
+        fields: dict[Any, Any] = {"source": source, "id": entry.id, "reason": reason}
+        fields |= {b"x:" + name: value for name, value in entry.fields.items()}
+        await self._once.xadd(keys.DEAD, fields, maxlen=10_000, approximate=True)
+
+    async def ring(self, stage: str, worker: str, unit: str) -> None:
+        """Tell the owner of a unit that something lies there. Harmless when lost or repeated."""
+        key = keys.bell(stage, worker)
+        async with self._commands.pipeline(transaction=False) as pipe:
+            pipe.xadd(key, {"u": unit}, maxlen=2000, approximate=True)
+            pipe.expire(key, 60)
+            await pipe.execute()
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    async def wait(
+        self, cursors: Mapping[str, str], count: int = 256, block_ms: int = BLOCK_MS
+    ) -> dict[str, list[Entry]]:
+        """Entries after each stream's cursor; blocks until there is one or the time is up.
+
+        All streams must lie in one slot. A cursor `$` means from now on.
+        """
+        block = max(1, min(block_ms, BLOCK_MS))
+        reply = await self._blocking.xread(dict(cursors), count=count, block=block)
+        return {stream.decode(): _entries(entries) for stream, entries in reply or []}
+
+    async def range(self, stream: str, after: str, count: int = 256) -> list[Entry]:
+        """Up to `count` entries after `after`, at once."""
+        reply = await self._commands.xrange(stream, min=f"({after}", max="+", count=count)
+        return _entries(reply)
+
+    async def last_id(self, stream: str) -> str:
+        """Id of the last entry the stream ever had, `0-0` if it has none."""
+        try:
+            info = await self._commands.xinfo_stream(stream)
+        except RedisError as error:
+            if "no such key" in str(error).lower():
+                return START
+            raise
+        last = info["last-generated-id"]
+        return str(last.decode() if isinstance(last, bytes) else last)
+
+    async def state(self, key: str) -> dict[str, bytes]:
+        """The fields of a state hash; empty if there is none."""
+        return _fields(await self._commands.hgetall(key))
+
+    # -- owning a unit's state --------------------------------------------------------------------
+
+    async def acquire(self, key_list: list[str], token: str, worker: str) -> dict[str, bytes]:
+        """Install a fencing token in the state `key_list[0]`; returns what was committed there."""
+        flat = await self.script("acquire", key_list, [token, worker])
+        pairs = iter(flat)
+        return {name.decode(): value for name, value in zip(pairs, pairs, strict=True)}
+
+    async def vacate(
+        self, key_list: list[str], token: str, position: str, expiry_s: list[int]
+    ) -> bool:
+        """Leave a state; False if entries after `position` (when given) lie in `key_list[1]`."""
+        return bool(await self.script("vacate", key_list, [token, position, *expiry_s]))
+
+
+def _client(url: str, pool: type[ConnectionPool], size: int, options: dict[str, Any]) -> Any:
+    # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.
+    return Redis(connection_pool=pool.from_url(url, max_connections=size, **options))
+
+
+def _entries(reply: Any) -> list[Entry]:
+    return [Entry(entry_id.decode(), fields or {}) for entry_id, fields in reply]
+
+
+def _fields(reply: Mapping[Any, Any]) -> dict[str, bytes]:
+    return {name.decode(): value for name, value in reply.items()}
+
+
+async def pause(attempt: int) -> None:
+    """Back off before trying again: 50 ms doubling to 2 s."""
+    await asyncio.sleep(min(2.0, 0.05 * 2 ** min(attempt, 6)))
