@@ -57,7 +57,7 @@ class Ownership:
         rung: Notify | None = None,
         excess: Notify | None = None,
         capacity: int = 1_000_000,
-        lease: Lease = Lease(),  # noqa: B008 - frozen
+        lease: Lease = Lease(),
         worker: str | None = None,
     ) -> None:
         self.worker = worker or worker_name()
@@ -73,6 +73,7 @@ class Ownership:
         self._draining = False
         self._beat_at: float | None = None
         self._failures = 0
+        self._pinned = False
 
     async def run(self) -> None:
         """Beat and listen until cancelled."""
@@ -161,6 +162,7 @@ class Ownership:
 
     async def _start_over(self) -> None:
         """The server does not know us: what we held is another's or forgotten."""
+        self._pinned = False
         for unit in list(self.held):
             self._forget(unit)
             self._lost(unit)
@@ -177,19 +179,20 @@ class Ownership:
     async def _listen(self) -> None:
         arrivals = keys.arrivals(self._stage)
         bell = keys.bell(self._stage, self.worker)
-        cursors = {arrivals: "$", bell: START}
+        cursors: dict[str, str] = {}
         failures = 0
         while True:
             try:
-                if cursors[arrivals] == "$":  # pin it: two reads from `$` miss what lies between
-                    cursors[arrivals] = await self._streams.last_id(arrivals)
+                if not self._pinned:  # two reads from `$` would miss what lies between them
+                    cursors = {arrivals: await self._streams.last_id(arrivals), bell: START}
+                    self._pinned = True
                     self._poke.set()
                 found = await self._streams.wait(cursors)
                 failures = 0
             except Exception as error:
                 failures += 1
                 telemetry.logger().warning("doorbell_failed", error=type(error).__name__)
-                cursors = {arrivals: "$", bell: START}
+                self._pinned = False
                 await pause(failures)
                 continue
             for stream, entries in found.items():

@@ -2,7 +2,7 @@
 -- KEYS: speech state, audio stream, segments stream.
 -- ARGV: token, new revision, turn that must not be cancelled ('': any), segments entries done up
 --   to here ('': none), oldest audio id to keep ('': all), then pairs up to '' (field, value;
---   value '\0' deletes the field), then payloads.
+--   value '\0' deletes the field, '@first' is the id of the first event), then payloads.
 -- Returns {status, id of the first event appended}:
 --   1 done, 0 was done already, -1 another owner, -2 state is gone or rewound, -3 turn cancelled.
 local held = redis.call('HMGET', KEYS[1], 'token', 'rev')
@@ -16,22 +16,23 @@ if ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], 'cancelled:' .. ARGV[3]) == 
   return {-3, ''}
 end
 
-local i = 6
 redis.call('HSET', KEYS[1], 'rev', ARGV[2])
-while ARGV[i] ~= '' do
-  if ARGV[i + 1] == '\0' then
-    redis.call('HDEL', KEYS[1], ARGV[i])
-  else
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-  end
-  i = i + 2
-end
+local payloads = 6
+while ARGV[payloads] ~= '' do payloads = payloads + 2 end
 local first = ''
-for j = i + 1, #ARGV do
-  local id = redis.call('XADD', KEYS[2], '*', 'm', ARGV[j])
+for i = payloads + 1, #ARGV do
+  local id = redis.call('XADD', KEYS[2], '*', 'm', ARGV[i])
   if first == '' then first = id end
 end
 redis.call('HSET', KEYS[1], 'first_id', first)
+for i = 6, payloads - 2, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  if value == '\0' then
+    redis.call('HDEL', KEYS[1], field)
+  else
+    redis.call('HSET', KEYS[1], field, value == '@first' and first or value)
+  end
+end
 if ARGV[4] ~= '' then redis.call('XTRIM', KEYS[3], 'MINID', ARGV[4]) end
 if ARGV[5] ~= '' then
   if redis.call('XTRIM', KEYS[2], 'MINID', ARGV[5]) > 0 then
