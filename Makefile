@@ -1,0 +1,55 @@
+# Everything a person types. `make` alone explains itself.
+# ARGS goes on to the program: `make test ARGS='-k cancel'`, `make demo ARGS='--voice bf_emma'`.
+# PYTHON picks the interpreter that .venv is made of: `make install PYTHON=/opt/python3.12/bin/python3`.
+
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+# One stamp per set of extras; tools/install.py writes them, newest last.
+RUN_READY := $(VENV)/.installed-all
+DEV_READY := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo up test check format bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(DEV_READY) ## make .venv with all that running, testing and changing needs
+
+demo: $(RUN_READY) ## hear it: speech that starts while the text is still being written
+	@$(BIN)/firstword demo $(ARGS)
+
+up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
+	@$(BIN)/firstword up $(ARGS)
+
+test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV_READY) ## style, types, import contracts, module sizes, full coverage of the cores
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.tree
+	$(BIN)/coverage run -m pytest -q -m 'not model' tests/unit tests/contract
+	$(BIN)/coverage report --skip-covered --fail-under=100 --include="$$($(BIN)/python -m tools.cores)"
+
+format: $(DEV_READY) ## let ruff format and fix what it can
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(DEV_READY) ## the benchmarks, with what they measure and on which machine
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove .venv and all that tools left here (not the voices in your cache)
+	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache \
+	  .hypothesis .import_linter_cache demo*.wav
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(RUN_READY): pyproject.toml constraints.txt
+	@python="$$(sh tools/find_python.sh $(if $(PYTHON),"$(PYTHON)"))" && "$$python" tools/install.py all
+
+$(DEV_READY): pyproject.toml constraints.txt
+	@python="$$(sh tools/find_python.sh $(if $(PYTHON),"$(PYTHON)"))" && "$$python" tools/install.py dev

@@ -1,0 +1,32 @@
+"""The modules that only decide: no clock, no sockets, no log. Their coverage must be complete.
+
+`python -m tools.cores` prints them as a list for `coverage report --include`.
+The import contracts name the same modules in `.importlinter`; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PATTERNS = (
+    "firstword/codec.py",
+    "firstword/keys.py",
+    "firstword/messages.py",
+    "firstword/session_*.py",
+    "services/*/core.py",
+    "services/segmenter/rules.py",
+    "services/segmenter/session.py",
+)
+
+
+def cores(root: Path = ROOT) -> list[str]:
+    """Paths of the cores that exist, relative to `root`."""
+    return sorted(
+        str(path.relative_to(root)) for pattern in PATTERNS for path in root.glob(pattern)
+    )
+
+
+if __name__ == "__main__":
+    print(",".join(cores()))
