@@ -116,12 +116,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tentative:
-    """Hint: segment `n` will probably be this text. Without a position; may be lost."""
+    """Hint: segment `n` will probably be spoken as `text`. Without a position; may be lost."""
 
     turn: str
     n: int
     text: str
-    spoken: str
     voice: str
     speed: float
     lang: str

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from firstword import keys, telemetry
-from firstword.streams import START, Streams, pause
+from firstword.ids import START
+from firstword.streams import Streams, pause
 
 Notify = Callable[[str], None]
 

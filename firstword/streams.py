@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -19,9 +19,9 @@ from redis.exceptions import RedisError
 
 from firstword import codec, keys
 from firstword.errors import FirstwordError
+from firstword.ids import START
 from firstword.messages import Ingress
 
-START = "0-0"
 BLOCK_MS = 1000
 SOCKET_TIMEOUT_S = 3.0
 
@@ -31,35 +31,6 @@ class Entry(NamedTuple):
 
     id: str
     fields: Mapping[bytes, bytes]
-
-
-def id_key(entry_id: str) -> tuple[int, int]:
-    """Entry ids in order: `1700000000000-3` as numbers."""
-    milliseconds, _, sequence = entry_id.partition("-")
-    return int(milliseconds), int(sequence or 0)
-
-
-def id_after(entry_id: str) -> str:
-    """The least id greater than this one."""
-    milliseconds, sequence = id_key(entry_id)
-    return f"{milliseconds}-{sequence + 1}"
-
-
-def id_before(entry_id: str) -> str:
-    """The greatest id less than this one."""
-    milliseconds, sequence = id_key(entry_id)
-    if sequence:
-        return f"{milliseconds}-{sequence - 1}"
-    return f"{milliseconds - 1}-{2**64 - 1}" if milliseconds else START
-
-
-def seconds_between(earlier: str, later: str) -> float:
-    """Time between two entry ids on the server's clock, in seconds."""
-    return (id_key(later)[0] - id_key(earlier)[0]) / 1000
-
-
-class Script(Protocol):
-    async def __call__(self, keys: list[str], args: list[Any]) -> Any: ...
 
 
 class Streams:
