@@ -1,7 +1,8 @@
-"""Fixtures of all tests."""
+"""Fixtures of all tests, and what happens where something that tests need is missing."""
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,19 +11,35 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 
+from firstword import assets
 from firstword.embedded import EmbeddedServer, EmbeddedServerError
 from tests.support import missing
+
+NO_WEIGHTS = pytest.StashKey[str]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch the weights once, before the tests that need them and outside their time limits."""
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("model") for item in session.items):
+        try:
+            assets.fetch(os.environ, all_voices=True)
+        except assets.AssetsError as error:
+            session.config.stash[NO_WEIGHTS] = error.message
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test marked `model` without weights is skipped, or failed in CI."""
+    reason = item.config.stash.get(NO_WEIGHTS, None)
+    if reason and item.get_closest_marker("model"):
+        missing(reason)
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedServer]:
     """One server for all tests that leave it alive. Use `redis_url` for a clean database."""
-    embedded = EmbeddedServer()
-    try:
-        embedded.start()
-    except EmbeddedServerError as error:
-        missing(error.message)
-    with embedded:
+    with started() as embedded:
         yield embedded
 
 
@@ -42,14 +59,17 @@ def redis_url(server: EmbeddedServer) -> str:
 def make_server() -> Iterator[Callable[..., EmbeddedServer]]:
     """Starts servers that a test may kill, restart or fill: `make_server(append_only=True)`."""
     with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(started(**options))
 
-        def make(**options: Any) -> EmbeddedServer:
-            try:
-                return stack.enter_context(EmbeddedServer(**options))
-            except EmbeddedServerError as error:
-                missing(error.message)
 
-        yield make
+def started(**options: Any) -> EmbeddedServer:
+    """A running server; no test can do without when none can be found."""
+    try:
+        return EmbeddedServer(**options).start()
+    except EmbeddedServerError as error:
+        if error.code != "no_server":
+            raise
+        missing(error.message)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast, overload
 
 import pytest
 
@@ -16,10 +16,20 @@ T = TypeVar("T")
 _PAUSE_S = 0.01
 
 
+@overload
 async def eventually(
-    condition: Callable[[], T | Awaitable[T]],
+    condition: Callable[[], Awaitable[T]], description: str, timeout: float = 10
+) -> T: ...
+
+
+@overload
+async def eventually(condition: Callable[[], T], description: str, timeout: float = 10) -> T: ...
+
+
+async def eventually(
+    condition: Callable[[], T] | Callable[[], Awaitable[T]],
     description: str,
-    timeout: float = 10,  # noqa: ASYNC109 - not a limit on the caller, a reason to fail
+    timeout: float = 10,
 ) -> T:
     """Wait until `condition()` is true and return its value; fail with `description` otherwise.
 
@@ -34,7 +44,7 @@ async def eventually(
             if inspect.isawaitable(value):
                 value = await value
             if value:
-                return value
+                return cast(T, value)
         except AssertionError as error:
             why = error
         if time.monotonic() > deadline:
