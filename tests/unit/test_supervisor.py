@@ -1,0 +1,32 @@
+"""What the supervisor reads in the logs of its services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from firstword.supervisor import last_lines, ready_address
+
+
+@pytest.mark.parametrize(
+    ("line", "address"),
+    [
+        (b'{"event": "ready", "http": "127.0.0.1:80", "more": 1}\n', "127.0.0.1:80"),
+        (b'{"event": "started", "http": "127.0.0.1:80"}\n', None),
+        (b'{"event": "started", "was": "ready", "http": "127.0.0.1:80"}\n', None),
+        (b'{"event": "ready", "http": 80}\n', None),
+        (b'["ready"]\n', None),
+        (b'{"event": "ready"\n', None),
+        (b"ready\n", None),
+    ],
+)
+def test_the_ready_line(line: bytes, address: str | None) -> None:
+    assert ready_address(line) == address
+
+
+def test_the_end_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    assert last_lines(log) == []
+    log.write_bytes(b"".join(b"%05d\xff\x07\n" % number for number in range(5000)))
+    assert last_lines(log, 2) == ["04998\ufffd ", "04999\ufffd "]
