@@ -1,0 +1,97 @@
+"""List items: which marker follows which, so that items on one line come apart."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .rules import DIGITS, INITIAL, MARKER, PLAIN, Left
+
+_ROMAN = {
+    "i": 1,
+    "ii": 2,
+    "iii": 3,
+    "iv": 4,
+    "v": 5,
+    "vi": 6,
+    "vii": 7,
+    "viii": 8,
+    "ix": 9,
+    "x": 10,
+}
+_PAREN_MARKER = re.compile(r"(?:(?P<before>\S*)\s+|^\W*)(?P<run>\d{1,3}|[a-zA-Z]|[ivx]{1,5})\.?$")
+
+
+class Item(NamedTuple):
+    """The last marker seen: its style (`1`, `a` or `i`) and its number."""
+
+    style: str
+    number: int
+
+
+def follows(run: str, last: Item | None) -> Item | None:
+    """The item that `run` marks if it is the one after `last`."""
+    if last is None:
+        return None
+    for item in _readings(run):
+        if item.style == last.style and item.number == last.number + 1:
+            return item
+    return None
+
+
+def starts(run: str) -> Item | None:
+    """The item that `run` marks if it can be the first of a list."""
+    for item in _readings(run):
+        if item.number <= 1:
+            return item
+    return None
+
+
+def reading(run: str) -> Item | None:
+    """Any item that `run` can mark."""
+    return next(iter(_readings(run)), None)
+
+
+def _readings(run: str) -> list[Item]:
+    if run.isdecimal():
+        return [Item("1", int(run))]
+    low = run.lower()
+    found = [Item("a", ord(low) - 96)] if len(low) == 1 and "a" <= low <= "z" else []
+    if low in _ROMAN:
+        found.append(Item("i", _ROMAN[low]))
+    return found
+
+
+def dotted_successor(left: Left, last: Item | None, stop_words: frozenset[str]) -> Item | None:
+    """The item marked by `left` and a dot inside a sentence that has no mark before it."""
+    if last is None or left.opens or left.spaced or left.previous in stop_words:
+        return None
+    if left.kind not in (DIGITS, INITIAL, PLAIN) or left.previous[-1:] in (":", ","):
+        return None
+    return follows(left.word, last)
+
+
+def parenthesis(context: str) -> tuple[str, str] | None:
+    """The marker and the word before it, if `context` ends in what `)` makes a marker."""
+    found = _PAREN_MARKER.search(context)
+    return None if found is None else (found["run"], found["before"] or "")
+
+
+def is_marker(left: Left, line_start: bool, last: Item | None) -> bool:
+    """A number that opens a sentence inside a line is a marker only if it is 1 or the next one."""
+    if left.kind != MARKER:
+        return False
+    return (
+        line_start
+        or not left.word.isdecimal()
+        or int(left.word) <= 1
+        or follows(left.word, last) is not None
+    )
+
+
+_ONLY_MARKER = re.compile(r"\s*(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]{1,2}|[-*+•⁃◦‣▪●])\s*")
+
+
+def only_marker(text: str) -> bool:
+    """True if a line holds nothing but a list marker."""
+    return _ONLY_MARKER.fullmatch(text) is not None

@@ -1,0 +1,392 @@
+"""The decision: does this mark end a sentence?
+
+`classify` looks once at the text before a mark, `look_ahead` at the text behind it, and `decide`
+answers `END`, `NOT` or `WAIT` (for more text). A decision never changes when more text comes:
+`decide` answers `WAIT` until what it has seen settles the matter. That is what makes the segments
+the same however the text is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from .characters import (
+    ALNUM,
+    ASCII_MARKS,
+    BRACKETS_OPEN,
+    CLAUSE,
+    DOTS,
+    HARD_BULLETS,
+    INVERTED,
+    LEAD,
+    MONEY,
+    NEWLINES,
+    OPENERS,
+    SYMMETRIC,
+    TAILS,
+    WORD,
+    case_of,
+)
+from .tables import ENDS, MAY, NEVER, NUMBER, TIME, Table
+
+END: Final = "end"
+NOT: Final = "not"
+WAIT: Final = "wait"
+
+# What stands before a mark.
+NOTHING: Final = "nothing"  # no letter or digit yet in this sentence
+MARKER: Final = "marker"  # "1", "a", "IV" at the start of an item
+DIGITS: Final = "number"
+ROMAN: Final = "roman"
+INITIAL: Final = "initial"  # one capital
+ACRONYM: Final = "acronym"  # U.S, Ph.D
+LISTED: Final = "listed"  # in the language's table
+SHORT: Final = "short"  # unknown, but looks like an abbreviation: no vowel
+ADDRESS: Final = "address"  # domain, path, file, version
+PLAIN: Final = "word"
+
+MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
+MAX_CONTEXT: Final = 64  # characters before a mark that a decision may need
+
+_STRIP = OPENERS + SYMMETRIC + INVERTED + "#>|" + HARD_BULLETS + "-–—"
+_NUMBER = re.compile(r"[^\w\s]*[$€£¥₹]?\d[\d.,:'’ \u00a0\u202f/-]*")
+_MARKER = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,5}|[ivx]{1,4}")
+_ROMAN = re.compile(r"[IVXLCM]{2,}|[VX]")
+_ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]|(?:[A-Z][a-z]{0,2}\.)+[A-Z][a-z]{0,2}")
+_ADDRESS = re.compile(r"[@/\\=_&%]|[^\s.]\.[^\s.]")
+_PIECE = re.compile(r"[-–—/‑+,;:(\[{…!?]")
+_NO_VOWEL = re.compile(r"[b-df-hj-np-tv-xz]{2,6}|[B-DF-HJ-NP-TV-XZ][b-df-hj-np-tv-xz]{1,5}")
+_MURMURS = frozenset({"hm", "hmm", "hmmm", "mm", "mmm", "mhm", "shh", "shhh", "sh", "psst", "pst"})
+_MURMURS |= {"brr", "brrr", "grr", "grrr", "tsk", "pfft", "zzz", "ths", "nth", "tv", "cd", "pc"}
+_EXTENSIONS = frozenset(
+    (
+        "com net org edu gov io ai app dev co uk js ts py md json "
+        "html css net ru de fr es it pt br jp cn"
+    ).split()
+)
+_LINKS = ("http://", "https://", "www.")
+
+
+class Left(NamedTuple):
+    """The text before a mark, classified once."""
+
+    kind: str
+    word: str  # the word the mark hangs on, without opening punctuation
+    previous: str  # the word before it, lowercase
+    flags: int  # its classes in the table
+    spaced: bool  # white space between the word and the mark
+    opens: bool  # the sentence has no word before this one
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """The text behind a mark."""
+
+    marks: str
+    close: int  # length of marks and closers
+    end: int  # where the sentence would end: behind closers and emoji
+    closed: str  # the last closer, "" if none
+    newline: bool
+    glued: bool  # no white space before the next word
+    lead: str  # opening characters before the next word
+    text: str  # from the next word on
+    capped: bool  # the tail is as long as it may get: decide now
+
+
+def classify(context: str, whole: bool, mark: str, table: Table) -> Left:
+    """Classify what stands before `mark`.
+
+    `context` is the sentence up to the mark, its last `MAX_CONTEXT` characters; `whole` says that
+    nothing was cut off.
+    """
+    stripped = context.rstrip()
+    spaced = len(stripped) != len(context)
+    pieces = stripped.rsplit(None, 2)
+    if not pieces or (whole and ALNUM.search(stripped) is None):
+        return Left(NOTHING, "", "", 0, spaced, True)
+    run = pieces[-1]
+    before = stripped[: len(stripped) - len(run)]
+    opens = whole and ALNUM.search(before) is None
+    previous = pieces[-2].lower() if len(pieces) > 1 else ""
+    core = run.lstrip(_STRIP)
+    if mark not in DOTS:
+        return Left(ADDRESS if _ADDRESS.search(core) else PLAIN, core, previous, 0, spaced, opens)
+    if not core or ALNUM.search(core) is None:
+        return Left(PLAIN, "", previous, 0, spaced, False)
+    kind, word, flags = _kind(core, opens, table)
+    return Left(kind, word, previous, flags, spaced, opens)
+
+
+def _kind(core: str, opens: bool, table: Table) -> tuple[str, str, int]:
+    if opens and _MARKER.fullmatch(core):
+        return MARKER, core, 0
+    if _NUMBER.fullmatch(core):
+        return DIGITS, core, 0
+    word = core.rstrip("\"'*_~’”»)]")
+    flags = table.lookup(word)
+    if not flags:
+        word = _PIECE.split(word)[-1].lstrip(_STRIP)
+        if table.elision:
+            word = word.replace("’", "'").rsplit("'", 1)[-1]
+        flags = table.lookup(word)
+    if len(word) == 1 and word.isupper():
+        return INITIAL, word, flags
+    if flags:
+        return LISTED, word, flags
+    if _ACRONYM.fullmatch(word):
+        return ACRONYM, word, 0
+    if _ADDRESS.search(core):
+        return ADDRESS, word, 0
+    if _ROMAN.fullmatch(word):
+        return ROMAN, word, 0
+    if _NO_VOWEL.fullmatch(word) and word.lower() not in _MURMURS:
+        return SHORT, word, 0
+    return PLAIN, word, 0
+
+
+def look_ahead(tail: str, limit: int, *, paired: bool, reversed_order: bool) -> Right:
+    """Read the text from a mark on, at most `limit` characters of it."""
+    capped = len(tail) >= limit
+    if capped:
+        tail = tail[:limit]
+    found = TAILS[paired, reversed_order].match(tail)
+    if found is None:
+        raise ValueError("a tail begins with a mark")
+    close = found.end("close")
+    gap = found["gap"]
+    newline = any(c in NEWLINES for c in gap)
+    end = close
+    if gap and not gap.isspace() and not newline:
+        end += len(gap.rstrip())
+    start = found.end()
+    lead = LEAD.match(tail, start)
+    opening = "" if lead is None else lead[0]
+    text = "" if newline else tail[start + len(opening) :]
+    glued = not any(c.isspace() for c in gap) and not any(c.isspace() for c in opening)
+    closers = found["close"]
+    return Right(found["marks"], close, end, closers[-1:], newline, glued, opening, text, capped)
+
+
+def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> str:
+    """`END`, `NOT` or `WAIT` for a mark; `final`: no more text will come."""
+    final = final or right.capped
+    if left.kind == NOTHING:
+        return NOT
+    if right.newline:
+        return NOT if left.kind == MARKER else END
+    if not right.text:
+        if not final:
+            return WAIT
+        return NOT if left.kind == MARKER or left.flags & NEVER else END
+    char = right.text[0]
+    case = case_of(char)
+    if case == "other":
+        return _before_symbol(char, left, right)
+    if mark not in ASCII_MARKS:
+        return _after_bare(left, mark, right, case, final, table)
+    if right.glued:
+        return _glued(left, mark, right, case, final, table)
+    if _is_ellipsis(right.marks):
+        return _after_ellipsis(right, case)
+    if mark in "!?" or any(c in "!?" for c in right.marks):
+        return _case_end(right, case, final)
+    return _after_dot(left, right, case, final, table)
+
+
+def _is_ellipsis(marks: str) -> bool:
+    dots = marks.replace(" ", "").replace("\u00a0", "")
+    return (len(dots) > 1 or dots == "…") and all(c in DOTS for c in dots)
+
+
+def _before_symbol(char: str, left: Left, right: Right) -> str:
+    if char in MONEY and left.kind in (PLAIN, ADDRESS, DIGITS) and not right.glued:
+        return END
+    if char in CLAUSE or right.glued or right.marks == ".":
+        return NOT
+    return END
+
+
+def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, table: Table) -> str:
+    if mark == "．" and (case == "digit" or left.kind in (DIGITS, MARKER)):
+        return NOT
+    if right.closed and right.glued and not right.lead and table.quote_particles:
+        return _quote_particle(right.text, final, table)
+    if mark in "؟‼‽⁇⁈⁉⸮\u037e" and case == "lower":
+        return NOT
+    if _is_ellipsis(right.marks):
+        return _after_ellipsis(right, case)
+    return END
+
+
+def _quote_particle(text: str, final: bool, table: Table) -> str:
+    """「…。」と言った goes on; 「…。」とても… does not: the particle's next character tells."""
+    for size in (2, 1):
+        exceptions = table.quote_particles.get(text[:size])
+        if exceptions is None:
+            continue
+        if len(text) == size and exceptions and not final:
+            return WAIT
+        return END if text[size : size + 1] and text[size] in exceptions else NOT
+    if len(text) < 2 and not final and any(k.startswith(text) for k in table.quote_particles):
+        return WAIT
+    return END
+
+
+def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: Table) -> str:
+    """The next word follows without white space."""
+    if any(c in INVERTED for c in right.lead):
+        return END
+    if case in ("digit", "lower"):
+        return NOT
+    if left.kind in (ADDRESS, ACRONYM, INITIAL, MARKER) or left.spaced:
+        return NOT
+    if case == "caseless":
+        if mark == "." and not (left.word and case_of(left.word[-1]) in ("caseless", "digit")):
+            return NOT
+        if right.closed and table.lang == "ko":
+            return NOT
+        if left.kind in (LISTED, SHORT, DIGITS):
+            return NOT
+        return NOT if _is_ellipsis(right.marks) else END
+    if mark in "!?":
+        return END
+    if left.flags & (NEVER | MAY):
+        return NOT
+    if left.kind not in (DIGITS, PLAIN) or (right.lead[:1] in BRACKETS_OPEN and right.lead):
+        return NOT
+    word = _next_word(right.text, final)
+    if word is None:
+        return (
+            WAIT
+            if _may_be(right.text, _EXTENSIONS) or len(right.text) < 2
+            else _glued_word(right.text)
+        )
+    return NOT if word.lower() in _EXTENSIONS else _glued_word(word)
+
+
+def _glued_word(word: str) -> str:
+    """`over.Sentence` and `over.I` are two sentences, `ASP.NET` is one word."""
+    return END if len(word) == 1 or not word[1].isupper() else NOT
+
+
+def _after_ellipsis(right: Right, case: str) -> str:
+    spaced = right.marks.count(" ") + right.marks.count("\u00a0")
+    if case != "upper":
+        return NOT
+    return NOT if spaced == 2 and right.marks.startswith(". .") else END
+
+
+def _case_end(right: Right, case: str, final: bool) -> str:
+    """An end before anything but a lowercase word (`Yahoo! is`, `"Stop!" she said`)."""
+    if case != "lower":
+        return END
+    return _lower_start(right.text, final)
+
+
+def _lower_start(text: str, final: bool) -> str:
+    """A lowercase word goes on, unless it is an address or a name such as `iPhone`."""
+    for link in _LINKS:
+        if text.startswith(link):
+            return END
+        if link.startswith(text) and not final:
+            return WAIT
+    if len(text) < 2:
+        return NOT if final else WAIT
+    return END if text[1].isupper() else NOT
+
+
+def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
+    kind = left.kind
+    if kind == MARKER:
+        return NOT
+    if kind in (PLAIN, ADDRESS):
+        return _case_end(right, case, final)
+    if kind == DIGITS:
+        return _after_number(left, right, case, final, table)
+    if case == "lower":
+        return NOT
+    if kind == ROMAN and not table.ordinals:
+        return END
+    if kind == LISTED or left.flags:
+        return _after_listed(left, right, case, final, table)
+    if kind == INITIAL and left.previous in table.labels:
+        return END
+    if case == "digit":
+        return NOT
+    return _starter(right.text, final, table, weak=kind == SHORT)
+
+
+def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
+    flags = left.flags
+    if flags & NEVER:
+        return NOT
+    if flags & NUMBER and (case == "digit" or _is_reference(right.text)):
+        return NOT
+    if case == "digit":
+        return NOT
+    if flags & ENDS:
+        return END
+    if flags & TIME:
+        return _after_time(left, right, final, table)
+    return _starter(right.text, final, table, weak=not left.word.count("."))
+
+
+def _is_reference(text: str) -> bool:
+    return bool(re.match(r"(?:[IVXLC]+|[A-Z])(?![^\W_])", text))
+
+
+def _after_time(left: Left, right: Right, final: bool, table: Table) -> str:
+    if left.opens:
+        return NOT
+    word = _next_word(right.text, final)
+    if word is None:
+        return WAIT if _may_be(right.text, table.calendar) else END
+    return NOT if word.lower() in table.calendar else END
+
+
+def _after_number(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
+    if not table.ordinals:
+        return _case_end(right, case, final)
+    digits = sum(c.isdigit() for c in left.word)
+    if digits > 2 or case == "lower":
+        return _case_end(right, case, final)
+    if case == "digit":
+        return NOT
+    return _starter(right.text, final, table, weak=True)
+
+
+def _starter(text: str, final: bool, table: Table, *, weak: bool) -> str:
+    """`END` if the next word starts sentences; waits while it still may become one that does."""
+    starters = table.starters | table.weak_starters if weak else table.starters
+    word = _next_word(text, final)
+    if word is None:
+        return WAIT if _may_be(text, starters) else NOT
+    low = word.lower().replace("’", "'")
+    return END if low in starters or low.split("'", 1)[0] in starters else NOT
+
+
+def _next_word(text: str, final: bool) -> str | None:
+    """The first word of `text`; `None` while it is not known to be complete."""
+    found = WORD.match(text)
+    if found is None:
+        return ""
+    if found.end() == len(text) and not final and len(text) < MAX_WORD:
+        return None
+    return found[0]
+
+
+def _may_be(text: str, words: frozenset[str]) -> bool:
+    low = text.lower().replace("’", "'")
+    low = low.split("'", 1)[0]
+    return any(word.startswith(low) for word in words)
+
+
+def is_doubtful(left: Left, right: Right, table: Table) -> bool:
+    """A mark that may well be inside a sentence: an abbreviation, an ellipsis, a bare number."""
+    if _is_ellipsis(right.marks):
+        return True
+    if left.kind == DIGITS:
+        return table.ordinals or right.end == len(right.marks)
+    return left.kind not in (PLAIN, ADDRESS)

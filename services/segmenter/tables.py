@@ -1,0 +1,122 @@
+"""The word lists of the segmenter: one JSON file a language, read once at import.
+
+A key without capitals matches any case; a key with capitals only itself (`No` is a number sign in
+English, `no` a word). Sources and licences: `data/README.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Final, TypedDict
+
+NEVER: Final = 1  # never ends a sentence: titles, "e.g."
+NUMBER: Final = 2  # does not end one before a number: "No.", "Fig."
+MAY: Final = 4  # ends one only before a word that starts sentences: "U.S.", "Inc."
+ENDS: Final = 8  # ends one before any capital: "etc."
+TIME: Final = 16  # like ENDS, but a day, a month or a time zone may follow: "p.m."
+
+_LATIN = frozenset({"en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr"})
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the rules need to know of one language."""
+
+    lang: str
+    classes: dict[str, int]
+    starters: frozenset[str] = frozenset()
+    weak_starters: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    calendar: frozenset[str] = frozenset()
+    ordinal_cues: frozenset[str] = frozenset()
+    ordinal_nouns: frozenset[str] = frozenset()
+    ordinals: bool = False
+    elision: bool = False
+    function_words: frozenset[str] = frozenset()
+    quote_particles: dict[str, str] = field(default_factory=dict)
+
+    def lookup(self, word: str) -> int:
+        """The classes of `word` as a bit set, 0 for an ordinary word."""
+        found = self.classes.get(word)
+        return self.classes.get(word.lower(), 0) if found is None else found
+
+
+class _File(TypedDict, total=False):
+    """A file of `data/`."""
+
+    never: list[str]
+    number: list[str]
+    may: list[str]
+    ends: list[str]
+    time: list[str]
+    starters: list[str]
+    weak_starters: list[str]
+    labels: list[str]
+    calendar: list[str]
+    ordinal_cues: list[str]
+    ordinal_nouns: list[str]
+    ordinals: bool
+    elision: bool
+    function_words: list[str]
+    quote_particles: dict[str, str]
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The languages that have a table."""
+    folder = resources.files(__package__) / "data"
+    return tuple(sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".json")))
+
+
+@cache
+def load(lang: str) -> Table:
+    """The table of `lang`; a language without one gets the English words and no more."""
+    code = lang.lower().replace("_", "-").split("-", 1)[0]
+    if code not in languages():
+        code = "en"
+    text = (resources.files(__package__) / "data" / f"{code}.json").read_text("utf-8")
+    raw: _File = json.loads(text)
+    own = _table(code, raw)
+    return own if code in _LATIN else _with_latin_words(own, load("en"))
+
+
+def _table(lang: str, raw: _File) -> Table:
+    classes: dict[str, int] = {}
+    for words, bit in (
+        (raw.get("never", []), NEVER),
+        (raw.get("number", []), NUMBER),
+        (raw.get("may", []), MAY),
+        (raw.get("ends", []), ENDS),
+        (raw.get("time", []), TIME),
+    ):
+        for word in words:
+            classes[word] = classes.get(word, 0) | bit
+    return Table(
+        lang=lang,
+        classes=classes,
+        starters=frozenset(raw.get("starters", [])),
+        weak_starters=frozenset(raw.get("weak_starters", [])),
+        labels=frozenset(raw.get("labels", [])),
+        calendar=frozenset(raw.get("calendar", [])),
+        ordinal_cues=frozenset(raw.get("ordinal_cues", [])),
+        ordinal_nouns=frozenset(raw.get("ordinal_nouns", [])),
+        ordinals=raw.get("ordinals", False),
+        elision=raw.get("elision", False),
+        function_words=frozenset(raw.get("function_words", [])),
+        quote_particles=raw.get("quote_particles", {}),
+    )
+
+
+def _with_latin_words(own: Table, latin: Table) -> Table:
+    """English words stand inside text of other scripts, abbreviations and all."""
+    return replace(
+        own,
+        classes={**latin.classes, **own.classes},
+        starters=own.starters | latin.starters,
+        weak_starters=own.weak_starters | latin.weak_starters,
+        labels=own.labels | latin.labels,
+        calendar=own.calendar | latin.calendar,
+    )
