@@ -23,8 +23,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     if any(item.get_closest_marker("model") for item in session.items):
+        said: set[str] = set()
+
+        def say_once(progress: assets.Progress) -> None:
+            reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+            if reporter is not None and progress.what not in said:
+                said.add(progress.what)
+                reporter.write_line(f"fetching {progress.what}")
+
         try:
-            assets.fetch(os.environ, all_voices=True)
+            assets.fetch(os.environ, all_voices=True, report=say_once)
         except assets.AssetsError as error:
             session.config.stash[NO_WEIGHTS] = error.message
 
