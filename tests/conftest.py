@@ -27,9 +27,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         def say_once(progress: assets.Progress) -> None:
             reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-            if reporter is not None and progress.what not in said:
-                said.add(progress.what)
-                reporter.write_line(f"fetching {progress.what}")
+            what = progress.what.partition("/")[0]  # "voices" for each of the voices
+            if reporter is not None and what not in said:
+                said.add(what)
+                reporter.write_line(f"fetching {what}")
 
         try:
             assets.fetch(os.environ, all_voices=True, report=say_once)
