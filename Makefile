@@ -31,7 +31,7 @@ check: $(DEV_READY) ## style, types, import contracts, module sizes, full covera
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.tree
 	$(BIN)/coverage run -m pytest -q -m 'not model' tests/unit tests/contract
 	$(BIN)/coverage report --skip-covered --fail-under=100 --include="$$($(BIN)/python -m tools.cores)"

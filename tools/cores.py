@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PATTERNS = (
     "firstword/codec.py",
+    "firstword/ids.py",
     "firstword/keys.py",
     "firstword/messages.py",
     "firstword/session_*.py",

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 400
 MAX_LINES_OF_TESTS = 600  # tables of cases are read entry by entry
 
+_MADE = re.compile(r"^\.(?!ci/)[^/]+/|^build/|\.egg-info/|__pycache__/")
+
 # Where packages come from, and where a person keeps things, is each machine's own affair.
 _PRIVATE = {
     "the host of a package registry": re.compile(
@@ -26,15 +28,21 @@ _PRIVATE = {
 
 
 def files(root: Path = ROOT) -> list[Path]:
-    """The files that git tracks or would track."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
-    paths = (root / name for name in listed.stdout.decode().split("\0") if name)
-    return [path for path in paths if path.is_file()]
+    """The files that git tracks or would track; without git, all that are not in hidden folders."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
+    try:
+        listed = subprocess.run(
+            [*command, "--cached", "--others", "--exclude-standard"],
+            cwd=root,
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        names = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+        names = [name for name in names if not _MADE.search(name)]
+    else:
+        names = [name for name in listed.stdout.decode().split("\0") if name]
+    return [root / name for name in names if (root / name).is_file()]
 
 
 def long_modules(paths: list[Path], root: Path = ROOT) -> Iterator[str]:

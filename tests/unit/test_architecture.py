@@ -79,6 +79,18 @@ def test_nothing_of_one_machine_is_in_the_tree() -> None:
     assert list(tree.private_words(tree.files())) == []
 
 
+def test_the_tree_is_found_without_git_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.py", ".ci/run", ".venv/b.py", "c/__pycache__/c.pyc", "d.egg-info/e", "c/f.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setenv("PATH", "")
+    assert [str(path.relative_to(tmp_path)) for path in tree.files(tmp_path)] == [
+        ".ci/run",
+        "a.py",
+        "c/f.txt",
+    ]
+
+
 def test_the_checks_of_the_tree_bite(tmp_path: Path) -> None:
     long, long_test = tmp_path / "long.py", tmp_path / "tests" / "test_long.py"
     long_test.parent.mkdir()
