@@ -17,7 +17,7 @@ import msgpack
 
 from firstword import messages as m
 from firstword.errors import DecodeError
-from firstword.keys import check_name
+from firstword.keys import NAME, check_name
 
 VERSION = 1
 MAX_ENTRY_BYTES = 1_048_576
@@ -94,19 +94,37 @@ def decode_ingress(entry: Mapping[bytes, bytes]) -> list[m.Ingress]:
     One plain entry may carry text and its end: `session demo text "Hello." end 1`.
     An unknown type gives an empty list. Raises DecodeError.
     """
-    if sum(len(k) + len(v) for k, v in entry.items()) > MAX_ENTRY_BYTES:
-        raise DecodeError(
-            "too_large", f"an entry holds at most {MAX_ENTRY_BYTES} bytes: publish in pieces"
-        )
     packed = entry.get(b"m")
-    found = [unpack(packed, INGRESS)] if packed is not None else _plain(entry)
-    messages = [message for message in found if message is not None]
-    for message in messages:
-        check_name("session", message.session)
-        turn = getattr(message, "turn", None)
-        if turn is not None:
-            check_name("turn", turn)
+    raw = {_text(k): _text(v) for k, v in entry.items() if k != b"m"}
+    body = raw if packed is None else _unpack_map(packed)
+    try:
+        if sum(len(k) + len(v) for k, v in entry.items()) > MAX_ENTRY_BYTES:
+            raise DecodeError(
+                "too_large", f"an entry holds at most {MAX_ENTRY_BYTES} bytes: publish in pieces"
+            )
+        found = _plain(raw) if packed is None else [_enveloped(body | _src(raw))]
+        messages = [message for message in found if message is not None]
+        for message in messages:
+            check_name("session", message.session)
+            turn = getattr(message, "turn", None)
+            if turn is not None:
+                check_name("turn", turn)
+    except DecodeError as error:
+        session = body.get("session")
+        if isinstance(session, str) and NAME.fullmatch(session):
+            error.session = session
+        raise
     return messages
+
+
+def _enveloped(body: Mapping[str, Any]) -> m.Ingress | None:
+    cls = INGRESS.get(str(body.get("type")))
+    return None if cls is None else _build(cls, body)
+
+
+def _src(raw: Mapping[str, str]) -> dict[str, str]:
+    """The door's mark on a copied entry stands beside `m`."""
+    return {"src": raw["src"]} if "src" in raw else {}
 
 
 def _unpack_map(data: bytes) -> dict[str, Any]:
@@ -119,8 +137,8 @@ def _unpack_map(data: bytes) -> dict[str, Any]:
     return body
 
 
-def _plain(entry: Mapping[bytes, bytes]) -> list[m.Ingress | None]:
-    raw = {_text(k): _text(v) for k, v in entry.items()}
+def _plain(given: Mapping[str, str]) -> list[m.Ingress | None]:
+    raw = dict(given)
     if "session" not in raw:
         raise DecodeError("no_session", "an entry needs the field m, or session and text")
     kind = raw.pop("type", None)

@@ -18,7 +18,12 @@ class FirstwordError(Exception):
 
 
 class DecodeError(FirstwordError):
-    """A message that cannot be read: malformed, oversized or of the wrong shape."""
+    """A message that cannot be read: malformed, oversized or of the wrong shape.
+
+    `session` is whose message it was, where that much could be read.
+    """
+
+    session: str | None = None
 
 
 class SettingsError(FirstwordError):

@@ -62,9 +62,10 @@ turns = Counter("firstword_turns_total", "Turns by how they ended.", ["outcome"]
 errors = Counter("firstword_errors_total", "Error events published, by code.", ["code"])
 skipped = Counter(
     "firstword_skipped_messages_total",
-    "Ingress messages that were not spoken, by reason (late, repeat, unknown, nothing_open).",
+    "Ingress messages that were not spoken, by reason (late, repeat, nothing_open, …).",
     ["reason"],
 )
+cancels = Counter("firstword_cancels_total", "Cancels answered.")
 dead_letters = Counter("firstword_dead_letters_total", "Entries moved to fw:dead.", ["reason"])
 
 # -- ownership and connections --------------------------------------------------------------------

@@ -1,0 +1,238 @@
+"""One ingress partition: its entries in order to its sessions, its cursor behind all of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from firstword import codec, keys, telemetry
+from firstword import messages as m
+from firstword.errors import DecodeError, LeaseLost, StateLost
+from firstword.ids import START, id_after, id_before, id_key
+from firstword.ownership import new_token
+from firstword.streams import Entry, Streams
+from services.segmenter.settings import SegmenterSettings
+from services.segmenter.store import Held, commit, leave, load
+from services.segmenter.turns import Output
+
+KEEP_OPEN_S = 1.0
+"""Text of a sentence that stays open is stored after this long, and the cursor moved."""
+KEEP_HELD_S = 60.0
+"""A session with nothing open is let go after this long."""
+
+
+class CursorKeeper:
+    """The reader's place on one ingress stream: token, cursor, trimming."""
+
+    def __init__(self, streams: Streams, unit: str, worker: str) -> None:
+        self.stream = keys.ingress_stream(unit)
+        self.read = START
+        """Last entry read."""
+        self._streams = streams
+        self._unit = unit
+        self._worker = worker
+        self._token = new_token()
+        self._stored = START
+
+    async def acquire(self) -> list[str]:
+        """Install our token; returns the sessions whose text was open."""
+        saved = await self._streams.acquire(
+            [keys.ingress_state(self._unit)], self._token, self._worker
+        )
+        self.read = self._stored = saved.get("cursor", START.encode()).decode()
+        members = await self._streams.commands.zrange(keys.ingress_open(self._unit), 0, -1)
+        return [member.decode() for member in members]
+
+    async def store(self, cursor: str, opened: list[str], done: list[str]) -> None:
+        """Move the stored cursor and trim what it has passed. Raises LeaseLost."""
+        if cursor == self._stored and not opened and not done:
+            return
+        key_list = [
+            keys.ingress_state(self._unit),
+            self.stream,
+            keys.ingress_open(self._unit),
+        ]
+        args = [self._token, cursor, id_after(cursor), len(opened), *opened, *done]
+        if await self._streams.script("commit_ingress", key_list, args) != 1:
+            telemetry.fenced_commits.labels("segmenter").inc()
+            raise LeaseLost(f"ingress {self._unit}")
+        self._stored = cursor
+
+
+class DoorReader:
+    """Copies what comes through the door, in order, to the partitions."""
+
+    def __init__(self, streams: Streams, worker: str, settings: SegmenterSettings) -> None:
+        self._streams = streams
+        self._cursor = CursorKeeper(streams, "door", worker)
+        self._partitions = settings.partitions
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set or the unit is another's (LeaseLost)."""
+        await self._cursor.acquire()
+        while not stop.is_set():
+            found = await self._streams.wait({self._cursor.stream: self._cursor.read})
+            for entry in found.get(self._cursor.stream, []):
+                await self._copy(entry)
+                self._cursor.read = entry.id
+            await self._cursor.store(self._cursor.read, [], [])
+
+    async def _copy(self, entry: Entry) -> None:
+        try:
+            messages = codec.decode_ingress(entry.fields)
+        except DecodeError as error:
+            await refuse(self._streams, self._cursor.stream, entry, error)
+            return
+        if not messages:
+            telemetry.skipped.labels("unknown_type").inc()
+            return
+        target = keys.ingress(keys.partition_of(messages[0].session, self._partitions))
+        await self._streams.append(target, {**entry.fields, b"src": entry.id})
+
+
+class PartitionReader:
+    """Reads one partition; everything of a session is done here, in order, by one task."""
+
+    def __init__(
+        self, streams: Streams, unit: str, worker: str, settings: SegmenterSettings
+    ) -> None:
+        self._streams = streams
+        self._worker = worker
+        self._settings = settings
+        self._defaults = settings.defaults()
+        self._cursor = CursorKeeper(streams, unit, worker)
+        self._held: dict[str, Held] = {}
+        self._indexed: set[str] = set()
+        self._stored_at = 0.0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then store everything so that a successor goes on at once.
+
+        Raises LeaseLost or StateLost; the caller begins anew if the partition is still ours.
+        """
+        self._indexed = set(await self._cursor.acquire())
+        for name in self._indexed:
+            await self._hold(name)
+        while not stop.is_set():
+            await self._step()
+        await self._store_all()
+
+    async def _step(self) -> None:
+        stream = self._cursor.stream
+        found = await self._streams.wait({stream: self._cursor.read}, block_ms=self._patience())
+        outputs: dict[str, list[Output]] = {}
+        for entry in found.get(stream, []):
+            await self._take(entry, outputs)
+            self._cursor.read = entry.id
+        now = _now()
+        for name, held in self._held.items():
+            at = held.session.timer()
+            if at is not None and at <= now:
+                outputs.setdefault(name, []).extend(held.session.tick(now))
+        await self._commit({name: made for name, made in outputs.items() if made})
+        if now - self._stored_at >= KEEP_OPEN_S:
+            await self._store(now)
+
+    def _patience(self) -> int:
+        """Milliseconds until a timer of a session wants us."""
+        now = _now()
+        timers = (held.session.timer() for held in self._held.values())
+        at = min((t for t in timers if t is not None), default=now + KEEP_OPEN_S)
+        return max(1, int((min(at - now, KEEP_OPEN_S)) * 1000))
+
+    async def _take(self, entry: Entry, outputs: dict[str, list[Output]]) -> None:
+        try:
+            messages = codec.decode_ingress(entry.fields)
+        except DecodeError as error:
+            await refuse(self._streams, self._cursor.stream, entry, error)
+            return
+        if not messages:
+            telemetry.skipped.labels("unknown_type").inc()
+            return
+        now = _now()
+        held = await self._hold(messages[0].session)
+        if id_key(entry.id) <= id_key(held.seen):
+            return  # taken before; read again because the cursor stays behind the oldest
+        made = held.session.handle(entry.id, messages, now)
+        outputs.setdefault(held.session.name, []).extend(made)
+        held.note(entry.id, now)
+        held.used_at = now
+
+    async def _hold(self, name: str) -> Held:
+        held = self._held.get(name)
+        if held is None:
+            held = await load(
+                self._streams, name, new_token(), self._worker, self._defaults, _now()
+            )
+            self._held[name] = held
+        return held
+
+    async def _commit(self, outputs: dict[str, list[Output]]) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for name, made in outputs.items():
+                    tasks.create_task(commit(self._streams, self._held[name], made))
+        except* StateLost as group:
+            await self._tell_state_lost()
+            raise group.exceptions[0] from None
+        except* LeaseLost as group:
+            raise group.exceptions[0] from None
+
+    async def _tell_state_lost(self) -> None:
+        """The server forgot what we had committed: whoever listens is told before we start over."""
+        event = m.ErrorEvent(
+            code="state_lost",
+            message="the server lost what was published: publish the open turn again",
+            retryable=True,
+        )
+        for name, held in self._held.items():
+            if held.session.busy:
+                await self._streams.append(keys.audio(name), {"m": codec.pack(event, name)})
+
+    async def _store(self, now: float) -> None:
+        """Keep what has been open for a while, move the cursor, let idle sessions go."""
+        old: dict[str, list[Output]] = {
+            name: []
+            for name, held in self._held.items()
+            if held.pending_from is not None and now - held.pending_since >= KEEP_OPEN_S
+        }
+        await self._commit(old)
+        await self._move_cursor()
+        self._stored_at = now
+        for name, held in list(self._held.items()):
+            idle = now - held.used_at >= KEEP_HELD_S
+            if idle and not held.session.busy and held.pending_from is None:
+                del self._held[name]
+                await leave(self._streams, held, self._settings.session_ttl_s)
+
+    async def _store_all(self) -> None:
+        pending: dict[str, list[Output]] = {
+            name: [] for name, held in self._held.items() if held.pending_from is not None
+        }
+        await self._commit(pending)
+        await self._move_cursor()
+
+    async def _move_cursor(self) -> None:
+        """The cursor passes an entry only when its session has it, and is indexed if open."""
+        pending = [held.pending_from for held in self._held.values() if held.pending_from]
+        oldest = min(pending, key=id_key, default=None)
+        cursor = self._cursor.read if oldest is None else id_before(oldest)
+        busy = {name for name, held in self._held.items() if held.session.busy}
+        opened, done = sorted(busy - self._indexed), sorted(self._indexed - busy)
+        await self._cursor.store(cursor, opened, done)
+        self._indexed = busy
+
+
+async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:
+    """An entry nobody can use: to the dead letters; its session, if it names one, is told."""
+    telemetry.dead_letters.labels(error.code).inc()
+    telemetry.logger().warning("dead_letter", stream=stream, entry=entry.id, reason=error.code)
+    await streams.dead_letter(stream, entry, error.code)
+    if error.session is not None:
+        telemetry.errors.labels(error.code).inc()
+        event = m.ErrorEvent(code=error.code, message=error.message, retryable=False)
+        packed = codec.pack(event, error.session)
+        await streams.append(keys.audio(error.session), {"m": packed})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

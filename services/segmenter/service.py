@@ -1,0 +1,104 @@
+"""The segmenter's shell: owns ingress partitions and runs a reader for each."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from firstword import telemetry
+from firstword.errors import LeaseLost
+from firstword.ownership import Ownership
+from firstword.runtime import Health, HttpServer, add_routes, announce_ready
+from firstword.streams import Streams, pause
+from services.segmenter.reader import DoorReader, PartitionReader
+from services.segmenter.settings import SegmenterSettings
+
+STAGE = "segmenter"
+DOOR = "door"
+DRAIN_S = 20.0
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class SegmenterService:
+    """Runs until told to stop, then hands its partitions over."""
+
+    def __init__(self, settings: SegmenterSettings) -> None:
+        self._settings = settings
+        self._streams = Streams(settings.redis_url)
+        self._running: dict[str, _Running] = {}
+        self._ownership = Ownership(
+            self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set. Raises FirstwordError if the deployment refuses us."""
+        await self._streams.agree_on_partitions(self._settings.partitions)
+        units = [DOOR, *map(str, range(self._settings.partitions))]
+        await self._ownership.offer_always(units)
+        health = Health()
+        health.add("redis", self._ownership.problem)
+        app = web.Application()
+        add_routes(app, health)
+        http = HttpServer(app, self._settings.http_host, self._settings.http_port)
+        await http.start()
+        owning = asyncio.create_task(self._ownership.run())
+        announce_ready(STAGE, http=http.address)
+        await stop.wait()
+        await self._drain()
+        owning.cancel()
+        await asyncio.gather(owning, return_exceptions=True)
+        await http.stop()
+        await self._streams.close()
+
+    # -- called by the ownership ------------------------------------------------------------------
+
+    def _start(self, unit: str) -> None:
+        running = _Running()
+        running.task = asyncio.create_task(self._work(unit, running))
+        self._running[unit] = running
+
+    def _abandon(self, unit: str) -> None:
+        running = self._running.pop(unit, None)
+        if running is not None and running.task is not None:
+            running.task.cancel()
+
+    def _hand_over(self, unit: str) -> None:
+        running = self._running.get(unit)
+        if running is not None:
+            running.stop.set()
+
+    # -- one unit ---------------------------------------------------------------------------------
+
+    async def _work(self, unit: str, running: _Running) -> None:
+        """Keep a reader on the unit until it is handed over or another's."""
+        failures = 0
+        while not running.stop.is_set():
+            reader = (
+                DoorReader(self._streams, self._ownership.worker, self._settings)
+                if unit == DOOR
+                else PartitionReader(self._streams, unit, self._ownership.worker, self._settings)
+            )
+            try:
+                await reader.run(running.stop)
+            except Exception as error:  # whatever the client raises, the unit goes on
+                failures = 1 if isinstance(error, LeaseLost) else failures + 1
+                name = type(error).__name__
+                telemetry.logger().warning("reader_failed", unit=unit, error=name)
+                await pause(failures)
+        self._running.pop(unit, None)
+        await self._ownership.release(unit, to_others=True)
+
+    async def _drain(self) -> None:
+        self._ownership.drain()
+        tasks = [r.task for r in self._running.values() if r.task is not None]
+        for running in list(self._running.values()):
+            running.stop.set()
+        if tasks:
+            await asyncio.wait(tasks, timeout=DRAIN_S)

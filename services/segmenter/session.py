@@ -1,0 +1,384 @@
+"""What a session's messages mean: turns in order, each text once, sentences numbered as they leave.
+
+Pure: takes messages and `now` (monotonic seconds), returns outputs, and says when it wants to be
+called again. The shell stores `snapshot()` with every commit, so any worker can go on from there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from firstword import codec
+from firstword import messages as m
+from firstword.ids import id_key
+from services.segmenter import core
+from services.segmenter.turns import (
+    CancelTurns,
+    Defaults,
+    ForGateway,
+    ForListeners,
+    Output,
+    Skipped,
+    Turn,
+    open_problem,
+    segmenter_lang,
+)
+
+FINISHED_KEPT = 256
+ORDER_KEPT = 64
+GAP_WAIT_S = 2.0
+MAX_HELD = 1000
+
+
+class Session:
+    """One session's text side. Feed it the ingress messages of this session in entry order."""
+
+    def __init__(self, name: str, defaults: Defaults) -> None:
+        self.name = name
+        self._defaults = defaults
+        self._settings = m.SessionOpen(
+            voice=defaults.voice,
+            speed=defaults.speed,
+            lang=defaults.lang,
+            sample_rate=defaults.sample_rate,
+            pace=defaults.pace,
+        )
+        self._options = defaults.options
+        self._opened = False
+        self._last_src = ""
+        self._n = 0
+        self._turns: list[Turn] = []
+        self._finished: deque[str] = deque(maxlen=FINISHED_KEPT)
+        self._order: deque[str] = deque(maxlen=ORDER_KEPT)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is open: its text is not all spoken for."""
+        return bool(self._turns)
+
+    def timer(self) -> float | None:
+        """When `tick` wants to be called, None if never."""
+        return min((at for turn in self._turns for at in self._deadlines(turn)), default=None)
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def handle(self, entry_id: str, messages: Sequence[m.Ingress], now: float) -> list[Output]:
+        """Take the messages of one entry; `entry_id` is its place on the ingress stream."""
+        src = messages[0].src
+        if src is not None:
+            if self._last_src and id_key(src) <= id_key(self._last_src):
+                return [Skipped("repeat")]
+            self._last_src = src
+        return [out for message in messages for out in self._take(entry_id, message, now)]
+
+    def _take(self, entry_id: str, message: m.Ingress, now: float) -> list[Output]:
+        match message:
+            case m.Open():
+                return self._open(message)
+            case m.Text() | m.Flush() | m.End():
+                return self._on_turn(entry_id, message, now)
+            case m.Cancel():
+                return self._cancel(message)
+            case m.Close():
+                return self._close(now)
+            case _:
+                return [Skipped("not_handled")]
+
+    def tick(self, now: float) -> list[Output]:
+        """Timers: a stalled token stream, a gap that nobody filled, an abandoned turn."""
+        out: list[Output] = []
+        for turn in list(self._turns):
+            if turn.gap_at is not None and now >= turn.gap_at + GAP_WAIT_S:
+                turn.next_seq = min(turn.held)
+                told = "part of the text never came; the turn goes on without it"
+                out.append(_error("gap_skipped", told, turn=turn.name))
+                out += self._drain(turn, now)
+            if turn.ended:
+                continue
+            at = turn.segmenter.timer()
+            if at is not None and now >= at:
+                out += self._speak(turn, turn.segmenter.idle(now))
+            if now >= turn.last_input + self._defaults.turn_idle_s:
+                out += self._end(turn, "abandoned", now)
+        return out + self._advance()
+
+    # -- open and close ---------------------------------------------------------------------------
+
+    def _open(self, message: m.Open) -> list[Output]:
+        problem = open_problem(message)
+        if problem:
+            return [_error("bad_setting", problem)]
+        given = {
+            f.name: value
+            for f in fields(m.SessionOpen)
+            if (value := getattr(message, f.name)) is not None
+        }
+        self._settings = replace(self._settings, **given)
+        options = (message.meta or {}).get("segmenter", {})
+        try:
+            self._options = replace(self._options, **options)
+        except (TypeError, ValueError) as error:
+            return [*self._announce(), _error("bad_setting", f"meta.segmenter: {error}")]
+        return self._announce()
+
+    def _announce(self) -> list[Output]:
+        self._opened = True
+        return [ForGateway(self._settings)]
+
+    def _close(self, now: float) -> list[Output]:
+        out: list[Output] = []
+        for turn in list(self._turns):
+            if not turn.ended:
+                out += self._end(turn, "complete", now)
+        out += self._advance()
+        self._opened = False
+        return [*out, ForGateway(m.SessionClose())]
+
+    # -- text, flush, end -------------------------------------------------------------------------
+
+    def _on_turn(
+        self, entry_id: str, message: m.Text | m.Flush | m.End, now: float
+    ) -> list[Output]:
+        turn = self._turn_for(entry_id, message, now)
+        if isinstance(turn, Skipped):
+            return [turn]
+        turn.last_input = now
+        opened = [] if self._opened else self._announce()
+        if message.seq is None:
+            return [*opened, *self._apply(turn, message, now), *self._advance()]
+        if message.seq < turn.next_seq or message.seq in turn.held:
+            return [*opened, Skipped("repeat")]
+        if message.seq > turn.next_seq:
+            return [*opened, *self._hold(turn, message.seq, message, now)]
+        turn.held[message.seq] = message
+        return [*opened, *self._drain(turn, now), *self._advance()]
+
+    def _turn_for(
+        self, entry_id: str, message: m.Text | m.Flush | m.End, now: float
+    ) -> Turn | Skipped:
+        name = message.turn
+        if name is None:
+            last = next((t for t in reversed(self._turns) if not t.ended), None)
+            if last is not None:
+                return last
+            if not isinstance(message, m.Text):
+                return Skipped("nothing_open")
+            name = entry_id
+        elif name in self._finished:
+            return Skipped("late")
+        found = next((t for t in self._turns if t.name == name), None)
+        if found is not None:
+            return Skipped("late") if found.ended else found
+        return self._new_turn(name, entry_id, message, now)
+
+    def _new_turn(self, name: str, entry_id: str, message: m.Ingress, now: float) -> Turn:
+        options = replace(self._options, lang=segmenter_lang(self._settings.lang))
+        turn = Turn(
+            name=name,
+            opened_at=message.src or entry_id,
+            segmenter=core.Segmenter(options),
+            options=options,
+            voice=self._settings.voice,
+            speed=self._settings.speed,
+            lang=self._settings.lang,
+            last_input=now,
+            traceparent=message.traceparent,
+        )
+        self._turns.append(turn)
+        if turn is self._turns[0]:
+            self._order.append(turn.name)
+        return turn
+
+    def _hold(self, turn: Turn, seq: int, message: m.Ingress, now: float) -> list[Output]:
+        if len(turn.held) >= MAX_HELD:
+            return [Skipped("gap_full")]
+        turn.held[seq] = message
+        if turn.gap_at is not None:
+            return []
+        turn.gap_at = now
+        told = f"publish again from seq {turn.next_seq}"
+        return [_error("gap", told, retryable=True, turn=turn.name, expected=turn.next_seq)]
+
+    def _drain(self, turn: Turn, now: float) -> list[Output]:
+        out: list[Output] = []
+        while not turn.ended and (message := turn.held.pop(turn.next_seq, None)) is not None:
+            turn.next_seq += 1
+            out += self._apply(turn, message, now)
+        turn.gap_at = now if turn.held and not turn.ended else None
+        return out
+
+    def _apply(self, turn: Turn, message: m.Ingress, now: float) -> list[Output]:
+        match message:
+            case m.Text():
+                turn.voice = message.voice or turn.voice
+                turn.speed = message.speed or turn.speed
+                turn.lang = message.lang or turn.lang
+                return self._speak(turn, turn.segmenter.push(message.text, now))
+            case m.Flush():
+                return self._speak(turn, turn.segmenter.flush(now))
+            case _:
+                return self._end(turn, "complete", now)
+
+    def _end(self, turn: Turn, reason: str, now: float) -> list[Output]:
+        out = self._speak(turn, turn.segmenter.flush(now), last=True)
+        turn.ended = turn.ended or reason
+        return out
+
+    # -- output -----------------------------------------------------------------------------------
+
+    def _speak(
+        self, turn: Turn, events: Iterable[core.Event], *, last: bool = False
+    ) -> list[Output]:
+        """Segments of the current turn leave; those of later turns wait for their turn."""
+        current = turn is self._turns[0]
+        out: list[Output] = []
+        events = list(events)
+        final = next((e for e in reversed(events) if isinstance(e, core.Segment)), None)
+        for event in events:
+            if isinstance(event, core.Segment):
+                segment = self._segment(turn, event, last and event is final)
+                if current:
+                    out.append(self._number(segment))
+                else:
+                    turn.waiting.append(segment)
+            elif current:
+                out.append(ForGateway(self._hint(turn, event)))
+        if sum(len(t.waiting) for t in self._turns) > self._defaults.max_waiting:
+            turn.ended = turn.ended or "overloaded"
+            told = "too much text waits behind earlier turns: publish it after they are spoken"
+            out.append(_error("overloaded", told, retryable=True, turn=turn.name))
+        return out
+
+    def _segment(self, turn: Turn, event: core.Segment, last: bool) -> m.Segment:
+        turn.segments += 1
+        return m.Segment(
+            turn=turn.name,
+            n=0,
+            text=event.text,
+            spoken=event.spoken,
+            start=event.start,
+            end=event.end,
+            voice=turn.voice,
+            speed=turn.speed,
+            lang=turn.lang,
+            first=turn.segments == 1,
+            last=last,
+            opened_at=turn.opened_at,
+            traceparent=turn.traceparent,
+        )
+
+    def _hint(self, turn: Turn, event: core.Tentative | core.Revoke) -> m.Segments:
+        if isinstance(event, core.Revoke):
+            return m.Revoke(turn=turn.name, n=self._n + 1)
+        return m.Tentative(
+            turn=turn.name,
+            n=self._n + 1,
+            text=event.text,
+            voice=turn.voice,
+            speed=turn.speed,
+            lang=turn.lang,
+        )
+
+    def _number(self, segment: m.Segment) -> Output:
+        self._n += 1
+        return ForGateway(replace(segment, n=self._n))
+
+    def _advance(self) -> list[Output]:
+        """Close the turns that are complete, in order; what waited behind them leaves."""
+        out: list[Output] = []
+        while self._turns and self._turns[0].ended:
+            out.append(self._finish(self._turns[0]))
+            self._turns.pop(0)
+            if self._turns:
+                heir = self._turns[0]
+                self._order.append(heir.name)
+                out += [self._number(segment) for segment in heir.waiting]
+                heir.waiting.clear()
+        return out
+
+    def _finish(self, turn: Turn) -> Output:
+        self._finished.append(turn.name)
+        return ForGateway(
+            m.TurnEnd(
+                turn=turn.name,
+                segments=turn.segments,
+                reason=turn.ended,
+                opened_at=turn.opened_at,
+            )
+        )
+
+    # -- cancel -----------------------------------------------------------------------------------
+
+    def _cancel(self, message: m.Cancel) -> list[Output]:
+        target = message.turn or ""
+        order = tuple(self._order)
+        live = [t for t in self._turns if target in ("", t.name)]
+        waiting = [t for t in live if t is not self._turns[0]]
+        out: list[Output] = [
+            CancelTurns(target, order, "waiting" if waiting and target else "done")
+        ]
+        for turn in waiting:
+            self._turns.remove(turn)
+            self._finished.append(turn.name)
+        if live and live[0] not in waiting:
+            live[0].ended = "cancelled"
+            out += self._advance()
+        elif target and not live and target not in self._finished:
+            self._finished.append(target)
+        return out
+
+    # -- timers and state -------------------------------------------------------------------------
+
+    def _deadlines(self, turn: Turn) -> list[float]:
+        found = [] if turn.gap_at is None else [turn.gap_at + GAP_WAIT_S]
+        if not turn.ended:
+            found.append(turn.last_input + self._defaults.turn_idle_s)
+            at = turn.segmenter.timer()
+            if at is not None:
+                found.append(at)
+        return found
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that a successor needs, in msgpack types."""
+        return {
+            "settings": codec.pack(self._settings, self.name),
+            "options": asdict(self._options),
+            "opened": self._opened,
+            "src": self._last_src,
+            "n": self._n,
+            "finished": list(self._finished),
+            "order": list(self._order),
+            "turns": [turn.snapshot(self.name) for turn in self._turns],
+        }
+
+    @classmethod
+    def restore(cls, name: str, defaults: Defaults, saved: dict[str, Any], now: float) -> Session:
+        """A session as another worker left it; its timers begin anew at `now`."""
+        session = cls(name, defaults)
+        settings = codec.unpack(saved["settings"], codec.SEGMENTS)
+        assert isinstance(settings, m.SessionOpen)  # noqa: S101 - we wrote it
+        session._settings = settings
+        session._options = core.SegmenterOptions(**saved["options"])
+        session._opened = saved["opened"]
+        session._last_src = saved["src"]
+        session._n = saved["n"]
+        session._finished.extend(saved["finished"])
+        session._order.extend(saved["order"])
+        session._turns = [Turn.restore(body, now) for body in saved["turns"]]
+        return session
+
+
+def _error(
+    code: str,
+    message: str,
+    *,
+    retryable: bool = False,
+    turn: str | None = None,
+    expected: int | None = None,
+) -> ForListeners:
+    return ForListeners(
+        m.ErrorEvent(code=code, message=message, retryable=retryable, turn=turn, expected=expected)
+    )

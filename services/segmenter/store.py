@@ -1,0 +1,140 @@
+"""A session's text side in the server: load it, commit to it, leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from firstword import codec, keys, telemetry
+from firstword import messages as m
+from firstword.errors import LeaseLost, StateLost
+from firstword.ids import START, seconds_between
+from firstword.ownership import offer
+from firstword.streams import Streams
+from services.segmenter.session import Session
+from services.segmenter.turns import (
+    CancelTurns,
+    Defaults,
+    ForGateway,
+    ForListeners,
+    Output,
+    Skipped,
+)
+
+GATEWAY = "gateway"
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A session this worker works on, and how far the server knows of it."""
+
+    session: Session
+    token: str
+    rev: int
+    position: str
+    """Last ingress entry that is committed with the state."""
+    seen: str
+    """Last ingress entry handled; beyond `position` the server does not know of it yet."""
+    pending_from: str | None = None
+    pending_since: float = 0.0
+    used_at: float = 0.0
+    offered: bool = False
+
+    def note(self, entry_id: str, now: float) -> None:
+        """An entry was handled and awaits its commit."""
+        self.seen = entry_id
+        if self.pending_from is None:
+            self.pending_from = entry_id
+            self.pending_since = now
+
+
+async def load(
+    streams: Streams, name: str, token: str, worker: str, defaults: Defaults, now: float
+) -> Held:
+    """Become the one that writes this session's text side, and go on where it stands."""
+    saved = await streams.acquire([keys.text_state(name)], token, worker)
+    if "state" in saved:
+        body = msgpack.unpackb(saved["state"], raw=False, unicode_errors="surrogateescape")
+        session = Session.restore(name, defaults, body, now)
+    else:
+        session = Session(name, defaults)
+    position = saved.get("position", START.encode()).decode()
+    return Held(session, token, int(saved.get("rev", b"0")), position, position, used_at=now)
+
+
+async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
+    """Store outputs, state and position in one step; wake the session's gateway.
+
+    Raises LeaseLost if another worker owns the session's text side now, StateLost if the server
+    no longer has it as we left it. In both cases nothing was written.
+    """
+    name = held.session.name
+    for output in outputs:
+        if isinstance(output, Skipped):
+            telemetry.skipped.labels(output.reason).inc()
+    written = [o for o in outputs if not isinstance(o, Skipped)]
+    to_gateway = any(isinstance(o, ForGateway | CancelTurns) for o in written)
+    if to_gateway and not held.offered:
+        # Before the commit: a session with work and without a worker cannot come about.
+        await offer(streams, GATEWAY, [name])
+        held.offered = True
+    state = msgpack.packb(held.session.snapshot(), unicode_errors="surrogateescape")
+    key_list = [
+        keys.text_state(name),
+        keys.segments(name),
+        keys.audio(name),
+        keys.speech_state(name),
+    ]
+    fields = ["state", state, "position", held.seen, ""]
+    args: list[Any] = [held.token, held.rev + 1, *fields]
+    for output in written:
+        args += _arguments(output, name)
+    status, worker, last_id = await streams.script("commit_text", key_list, args)
+    if status == -1:
+        telemetry.fenced_commits.labels("segmenter").inc()
+        raise LeaseLost(f"session {name}")
+    if status == -2:
+        raise StateLost(f"session {name}")
+    held.rev += 1
+    held.position = held.seen
+    held.pending_from = None
+    _measure(written, last_id.decode())
+    if to_gateway:
+        if worker:
+            await streams.ring(GATEWAY, worker.decode(), name)
+        else:
+            await offer(streams, GATEWAY, [name])
+
+
+def _arguments(output: Output, name: str) -> list[Any]:
+    match output:
+        case ForGateway(message):
+            return ["segments", codec.pack(message, name), ""]
+        case ForListeners(message):
+            return ["audio", codec.pack(message, name), ""]
+        case CancelTurns(target, order, known):
+            return ["cancel", target, " ".join((known, *order))]
+        case _:
+            return []
+
+
+def _measure(outputs: Sequence[Output], last_id: str) -> None:
+    for output in outputs:
+        match output:
+            case ForGateway(m.Segment(first=True, opened_at=opened_at)):
+                telemetry.segmentation.observe(max(0.0, seconds_between(opened_at, last_id)))
+            case ForListeners(m.ErrorEvent(code=code)):
+                telemetry.errors.labels(code).inc()
+            case CancelTurns():
+                telemetry.cancels.inc()
+            case _:
+                pass
+
+
+async def leave(streams: Streams, held: Held, expiry_s: int) -> None:
+    """Let go of a session with nothing open; its state outlives its last use by `expiry_s`."""
+    key = keys.text_state(held.session.name)
+    await streams.vacate([key], held.token, "", [expiry_s])

@@ -1,0 +1,40 @@
+"""`python -m services.tts_gateway`: picks the upstream, wires the gateway and runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from firstword.errors import SettingsError
+from firstword.runtime import load_settings, run
+from services.tts_gateway.service import STAGE, GatewayService
+from services.tts_gateway.settings import GatewaySettings
+from services.tts_gateway.upstream import Upstream
+from services.tts_gateway.websocket import WebSocketUpstream
+
+
+def upstream_for(url: str) -> Upstream:
+    """The adapter that the URL's scheme names."""
+    scheme = url.partition(":")[0]
+    if scheme in ("ws", "wss"):
+        return WebSocketUpstream(url)
+    raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: must begin with ws:// or wss://"])
+
+
+def main() -> None:
+    settings = load_settings(GatewaySettings, sys.argv[1:], os.environ)
+    try:
+        upstream = upstream_for(settings.upstream)
+    except SettingsError as error:
+        sys.stderr.write(f"{error.message}\n")
+        raise SystemExit(2) from None
+
+    async def serve(stop: asyncio.Event) -> None:
+        await GatewayService(settings, upstream).run(stop)
+
+    run(STAGE, serve)
+
+
+if __name__ == "__main__":
+    main()

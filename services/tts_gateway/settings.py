@@ -1,0 +1,81 @@
+"""Settings of the gateway service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firstword.settings import setting
+from services.tts_gateway.actions import Limits
+from services.tts_gateway.retention import Retention
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """Read with `firstword.settings.load`."""
+
+    redis_url: str = setting(
+        "redis://127.0.0.1:6379", "FIRSTWORD_REDIS_URL", "server that carries the streams"
+    )
+    upstream: str = setting(
+        "ws://127.0.0.1:8080/invocations-bidirectional-stream",
+        "FIRSTWORD_UPSTREAM",
+        "synthesis backend: ws://host:port/path or wss://… of an inference container",
+    )
+    http_host: str = setting(
+        "127.0.0.1", "FIRSTWORD_GATEWAY_HOST", "address of /livez, /readyz and /metrics"
+    )
+    http_port: int = setting(
+        9102, "FIRSTWORD_GATEWAY_PORT", "its port; 0 picks a free one", minimum=0, maximum=65535
+    )
+    max_sessions: int = setting(
+        500, "FIRSTWORD_GATEWAY_MAX_SESSIONS", "sessions this process takes at most", minimum=1
+    )
+    attempts: int = setting(
+        3, "FIRSTWORD_UPSTREAM_ATTEMPTS", "tries of a segment before it is given up", minimum=1
+    )
+    first_byte_s: float = setting(
+        30.0,
+        "FIRSTWORD_UPSTREAM_FIRST_BYTE_S",
+        "seconds from synthesis request to first audio before the connection is dropped",
+        minimum=0.1,
+    )
+    between_frames_s: float = setting(
+        15.0,
+        "FIRSTWORD_UPSTREAM_BETWEEN_FRAMES_S",
+        "seconds between audio frames before the connection is dropped",
+        minimum=0.1,
+    )
+    max_ahead_s: float = setting(
+        10.0,
+        "FIRSTWORD_MAX_AHEAD_S",
+        "seconds of audio a realtime session may be ahead of its listener",
+        minimum=1,
+    )
+    retention_s: float = setting(
+        120.0, "FIRSTWORD_AUDIO_RETENTION_S", "seconds that audio is kept for replay", minimum=1
+    )
+    retention_bytes: int = setting(
+        16_000_000, "FIRSTWORD_AUDIO_RETENTION_BYTES", "bytes of audio kept per session", minimum=1
+    )
+    idle_s: float = setting(
+        300.0,
+        "FIRSTWORD_SESSION_IDLE_S",
+        "seconds without work after which a session's upstream connection is closed",
+        minimum=1,
+    )
+    session_ttl_s: int = setting(
+        86_400, "FIRSTWORD_SESSION_TTL_S", "seconds a session's state outlives its last use"
+    )
+
+    def limits(self) -> Limits:
+        """What the core goes by."""
+        return Limits(
+            attempts=self.attempts,
+            first_byte_s=self.first_byte_s,
+            between_frames_s=self.between_frames_s,
+            max_ahead_s=self.max_ahead_s,
+        )
+
+    def retention(self) -> Retention:
+        """A fresh memory of what one session's audio stream holds."""
+        return Retention(self.retention_s, self.retention_bytes)

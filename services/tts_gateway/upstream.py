@@ -1,0 +1,34 @@
+"""What the gateway needs of a synthesis backend, whatever carries the frames."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from firstword.session_protocol import Frame
+
+
+class Link(Protocol):
+    """One open connection to the backend; one session's. Every method raises UpstreamError."""
+
+    async def send(self, frame: str) -> None:
+        """Send one frame. Called by one task at a time."""
+
+    async def receive(self) -> tuple[Frame, bool | None]:
+        """The next frame, and whether the transport says it is text (None: it does not say).
+
+        Called by one task, never cancelled while the link is to live. The end of the connection
+        raises, whether the backend closed it or it broke.
+        """
+
+    async def close(self) -> None:
+        """Say goodbye if possible and free everything; never raises, ends within seconds."""
+
+
+class Upstream(Protocol):
+    """Opens connections to one backend."""
+
+    async def connect(self) -> Link:
+        """A new connection, ready for a synthesis. Raises UpstreamError that says what to do."""
+
+    async def close(self) -> None:
+        """Free what the connections share."""

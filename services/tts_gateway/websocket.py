@@ -1,0 +1,83 @@
+"""The WebSocket upstream: straight to an inference container, `ws://host:port/path`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from firstword.errors import UpstreamError
+from firstword.session_protocol import (
+    MAX_SERVER_FRAME_BYTES,
+    Close,
+    Frame,
+    encode_client,
+)
+from services.tts_gateway.upstream import Link
+
+CONNECT_S = 5.0
+CLOSE_S = 2.0
+HEARTBEAT_S = 20.0
+
+
+class WebSocketUpstream:
+    """Opens one WebSocket per session; they share a client session and nothing else."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._http: aiohttp.ClientSession | None = None
+
+    async def connect(self) -> Link:
+        """Raises UpstreamError if the container does not accept within five seconds."""
+        if self._http is None:
+            self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                socket = await self._http.ws_connect(
+                    self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_SERVER_FRAME_BYTES
+                )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            told = f"cannot reach the inference container at {self._url} ({reason}): is it up?"
+            raise UpstreamError("upstream_unreachable", told, retryable=True) from error
+        return WebSocketLink(socket)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+
+class WebSocketLink:
+    """One WebSocket; aiohttp answers pings and notices a dead peer while `receive` waits."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+
+    async def send(self, frame: str) -> None:
+        try:
+            await self._socket.send_str(frame)
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            raise _lost(type(error).__name__) from error
+
+    async def receive(self) -> tuple[Frame, bool | None]:
+        message = await self._socket.receive()
+        match message.type:
+            case aiohttp.WSMsgType.TEXT:
+                return str(message.data), True
+            case aiohttp.WSMsgType.BINARY:
+                return bytes(message.data), False
+            case _:
+                raise _lost(f"close code {self._socket.close_code}")
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._socket.send_str(encode_client(Close()))
+                await self._socket.close()
+        except Exception:
+            return
+
+
+def _lost(reason: str) -> UpstreamError:
+    told = f"the connection to the inference container was lost ({reason})"
+    return UpstreamError("upstream_lost", told, retryable=True)
