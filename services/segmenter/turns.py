@@ -112,7 +112,7 @@ class Turn:
         turn = cls(
             **{key: body[key] for key in body if key != "segmenter"},
             options=options,
-            segmenter=core.Segmenter.restore(options, body["segmenter"]),
+            segmenter=core.Segmenter.restore(options, _begun_at(body["segmenter"], now)),
             last_input=now,
             waiting=[segment for segment in waiting if isinstance(segment, m.Segment)],
         )
@@ -121,6 +121,12 @@ class Turn:
                 turn.held[message.seq] = message
         turn.gap_at = now if turn.held else None
         return turn
+
+
+def _begun_at(segmenter: dict[str, Any], now: float) -> dict[str, Any]:
+    """A snapshot whose timers begin at `now`: the clock they were on was another process's."""
+    since = None if segmenter["since"] is None else now
+    return {**segmenter, "heard": now, "since": since}
 
 
 def open_problem(message: m.Open) -> str | None:
