@@ -22,6 +22,11 @@ from firstword.errors import FirstwordError
 from firstword.ids import START
 from firstword.messages import Ingress
 
+_SOURCES = {
+    file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
+    for file in (files("firstword") / "lua").iterdir()
+}
+
 BLOCK_MS = 1000
 SOCKET_TIMEOUT_S = 3.0
 
@@ -45,6 +50,8 @@ class Streams:
             "socket_keepalive": True,
             "socket_connect_timeout": SOCKET_TIMEOUT_S,
             "socket_timeout": SOCKET_TIMEOUT_S,
+            # Else every new connection looks up redis-py's version on the disk, in the event loop.
+            "driver_info": None,
         }
         never = Retry(NoBackoff(), 0)
         again = Retry(ExponentialBackoff(cap=0.5, base=0.02), 3)
@@ -66,8 +73,7 @@ class Streams:
     async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
         """Run `lua/NAME.lua`. Every script changes nothing when it is run again."""
         if name not in self._scripts:
-            source = (files("firstword") / "lua" / f"{name}.lua").read_text()
-            self._scripts[name] = self._commands.register_script(source)
+            self._scripts[name] = self._commands.register_script(_SOURCES[name])
         return await self._scripts[name](keys=key_list, args=list(args))
 
     # -- the deployment ---------------------------------------------------------------------------
@@ -172,7 +178,7 @@ class Streams:
 
 def _client(url: str, pool: type[ConnectionPool], size: int, options: dict[str, Any]) -> Any:
     # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.
-    return Redis(connection_pool=pool.from_url(url, max_connections=size, **options))
+    return Redis.from_pool(pool.from_url(url, max_connections=size, **options))
 
 
 def _entries(reply: Any) -> list[Entry]:

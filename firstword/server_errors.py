@@ -1,0 +1,83 @@
+"""What an error of the server means to a caller of the library: mapped in this one place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from redis import exceptions as redis
+
+from firstword.errors import FirstwordError
+from firstword.streams import pause
+
+T = TypeVar("T")
+
+PATIENCE_S = 10.0
+
+_AWAY = (
+    redis.ReadOnlyError,
+    redis.ClusterDownError,
+    redis.TryAgainError,
+    redis.AskError,
+)
+_NOT_FOR_US = (redis.AuthenticationError, redis.AuthorizationError, redis.NoPermissionError)
+
+
+def final(error: Exception) -> FirstwordError | None:
+    """What to raise for an error that trying again does not cure; None if the server is only away.
+
+    A cluster client in a failover raises TypeError and AttributeError too, so whatever is not an
+    answer of the server counts as its absence.
+    """
+    if isinstance(error, _NOT_FOR_US):
+        return FirstwordError(
+            "refused",
+            "the Redis server refuses this user: give the right password in the URL, and let the "
+            f"user read and write the keys fw:* ({error})",
+        )
+    if isinstance(error, redis.OutOfMemoryError):
+        return FirstwordError(
+            "busy",
+            "the Redis server is full: try again later, or give it more memory",
+            retryable=True,
+        )
+    if isinstance(error, redis.ResponseError) and not isinstance(error, _AWAY):
+        return FirstwordError("refused", f"the Redis server refuses the command: {error}")
+    return None
+
+
+async def insist(attempt: Callable[[], Awaitable[T]], url: str) -> T:
+    """Try until the server at `url` answers; raises FirstwordError when it refuses or is away
+    for PATIENCE_S. For what may happen twice: a lost reply does not tell whether it happened."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + PATIENCE_S
+    failures = 0
+    while True:
+        try:
+            return await attempt()
+        except FirstwordError:
+            raise
+        except Exception as error:
+            if (reason := final(error)) is not None:
+                raise reason from error
+            if clock() > deadline:
+                raise unreachable(url, error) from error
+        failures += 1
+        await pause(failures)
+
+
+def unreachable(url: str, error: Exception) -> FirstwordError:
+    """The server did not answer for as long as we may wait."""
+    return FirstwordError(
+        "unreachable",
+        f"no Redis server answers at {without_password(url)} ({type(error).__name__}): "
+        "start one with `firstword up`, or set FIRSTWORD_REDIS_URL",
+        retryable=True,
+    )
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
