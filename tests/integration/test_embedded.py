@@ -61,7 +61,7 @@ def test_starting_twice_is_starting_once(make_server: MakeServer) -> None:
     assert server.pid == pid
 
 
-def test_it_dies_with_its_parent_even_by_kill_9() -> None:
+def test_it_dies_with_its_parent_even_by_kill_9(tmp_path: Path) -> None:
     parent_script = textwrap.dedent("""
         import sys, threading
         from firstword.embedded import EmbeddedServer
@@ -74,7 +74,10 @@ def test_it_dies_with_its_parent_even_by_kill_9() -> None:
         sys.stdin.readline()
     """)
     with subprocess.Popen(
-        [sys.executable, "-c", parent_script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", parent_script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # nobody is left to remove its directory
     ) as parent:
         assert parent.stdout
         port = int(parent.stdout.readline())
