@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import re
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,6 +31,7 @@ __all__ = ["Event", "Firstword", "Listener", "Session", "TurnOver", "collect"]
 
 PIECE_CHARACTERS = 65_536  # at most 256 kB of UTF-8
 RECEIPT_TIMEOUT_S = 5.0
+_ENTRY_ID = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
 _REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
 Published = Callable[[str, str], None]
@@ -368,12 +370,11 @@ def _split(piece: str) -> list[str]:
 
 
 def _checked_id(entry_id: str | None) -> str | None:
-    """`entry_id` in full (`5` means `5-0`); raises FirstwordError if it is none."""
+    """`entry_id` (`5` means `5-0`); raises FirstwordError if it is none."""
     if entry_id is None:
         return None
-    milliseconds, _, sequence = entry_id.partition("-")
-    if not all(part.isascii() and part.isdigit() for part in (milliseconds, sequence or "0")):
+    if not _ENTRY_ID.fullmatch(entry_id):
         raise FirstwordError(
             "bad_id", f"{entry_id[:64]!r} is no entry id: they look like 1700000000000-0"
         )
-    return f"{milliseconds}-{sequence or '0'}"
+    return entry_id

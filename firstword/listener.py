@@ -10,7 +10,7 @@ from typing import Self
 from firstword import codec, keys, server_errors
 from firstword import messages as m
 from firstword.errors import DecodeError, StateLost
-from firstword.ids import id_before, id_key
+from firstword.ids import id_after, id_before, id_key
 from firstword.streams import BLOCK_MS, Entry, Streams, pause
 
 COUNT = 256
@@ -92,7 +92,8 @@ class Listener:
         elif due or entries:
             self._check_at = clock() + CHECK_S
         for entry in entries:
-            self._take(entry)
+            if not self._closed:
+                self._take(entry)
 
     async def _check(self, entries: list[Entry]) -> None:
         """Whether the server still has what lies after our position. Runs after the read, so that
@@ -105,7 +106,7 @@ class Listener:
         if raw is None:
             return
         kept = raw.decode()
-        trimmed = id_key(kept) > id_key(self._read_up_to)
+        trimmed = id_key(kept) > id_key(id_after(self._read_up_to))
         if trimmed and (not entries or id_key(entries[0].id) >= id_key(kept)):
             first = entries[0].id if entries else kept
             self._read_up_to = id_before(first)

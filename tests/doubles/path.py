@@ -16,7 +16,8 @@ from typing import Self
 
 from firstword import codec, keys
 from firstword import messages as m
-from firstword.streams import START, Streams
+from firstword.ids import START
+from firstword.streams import Streams
 
 SAMPLE_RATE = 24_000
 SAMPLES_PER_CHARACTER = 240
