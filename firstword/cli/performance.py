@@ -1,0 +1,176 @@
+"""Speaking one text and hearing it: what `say` and `demo` do, with everything a waterfall needs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from firstword import messages as m
+from firstword import waterfall
+from firstword.client import Firstword, Session
+from firstword.errors import FirstwordError
+from firstword.ids import START, id_key
+from firstword.tokens import tokens
+from firstword.waterfall import Heard, Token, Waterfall
+
+DEFAULT_RATE = 24_000
+
+
+class Sink(Protocol):
+    """Whoever takes a session's events as they come."""
+
+    def feed(self, message: m.Audio) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What to say and how: `mode` is `stream` (each token is published when it is there) or
+    `batch` (the whole text is published when the last token is there)."""
+
+    text: str
+    tokens_per_second: float
+    mode: str = "stream"
+    voice: str | None = None
+    speed: float | None = None
+    lang: str | None = None
+    silence_s: float = 120.0
+
+
+@dataclass(slots=True)
+class Performance:
+    """One turn, spoken."""
+
+    script: Script
+    session: str
+    sample_rate: int
+    waterfall: Waterfall
+    reason: str
+    errors: list[m.ErrorEvent] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "mode": self.script.mode,
+            "tokens_per_second": self.script.tokens_per_second,
+            "session": self.session,
+            "sample_rate": self.sample_rate,
+            "reason": self.reason,
+            "errors": [{"code": e.code, "message": e.message, "n": e.n} for e in self.errors],
+            **self.waterfall.as_data(),
+        }
+
+
+async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -> Performance:
+    """Speak `script` in a session of its own and follow it to the end of its turn.
+
+    Raises FirstwordError `silent` when nothing is heard for `script.silence_s` seconds, and
+    `nothing_to_say` for an empty text.
+    """
+    if not script.text.strip():
+        raise FirstwordError("nothing_to_say", "the text is empty: give some words to speak")
+    session = firstword.session(
+        voice=script.voice, speed=script.speed, lang=script.lang, pace="none"
+    )
+    writer = _Writer(session, script)
+    async with session:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writing = tasks.create_task(writer.write())
+                following = tasks.create_task(_follow(session, script.silence_s, sinks))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            with contextlib.suppress(FirstwordError):  # an error on the way out hides the first
+                await session.close()
+    turn, (events, end) = writing.result(), following.result()
+    rate = _sample_rate(events)
+    return Performance(
+        script=script,
+        session=session.name,
+        sample_rate=rate,
+        waterfall=waterfall.build(turn, writer.written, events, rate),
+        reason=end,
+        errors=[event.message for event in events if isinstance(event.message, m.ErrorEvent)],
+    )
+
+
+class _Writer:
+    """Stands for a language model: its tokens come at a steady pace."""
+
+    def __init__(self, session: Session, script: Script) -> None:
+        self.written: list[Token] = []
+        self._session = session
+        self._script = script
+        self._pieces = tokens(script.text)
+
+    async def write(self) -> str:
+        """Publish the text as the mode says; returns the turn's name."""
+        if self._script.mode == "stream":
+            return await self._session.stream(self._paced(), on_published=self._published)
+        return await self._batch()
+
+    async def _batch(self) -> str:
+        """Nothing leaves before the last token; each counts from when it was there."""
+        there = [(piece, time.monotonic()) async for piece in self._paced()]
+
+        async def whole() -> AsyncIterator[str]:
+            yield self._script.text
+
+        def published(_piece: str, entry_id: str) -> None:
+            # The server's clock and ours meet here: the entry has just been written.
+            offset = id_key(entry_id)[0] - time.monotonic() * 1000
+            self.written = [Token(piece, at * 1000 + offset) for piece, at in there]
+
+        return await self._session.stream(whole(), on_published=published)
+
+    def _published(self, piece: str, entry_id: str) -> None:
+        self.written.append(Token(piece, id_key(entry_id)[0]))
+
+    async def _paced(self) -> AsyncIterator[str]:
+        """The tokens at their pace; a late one does not delay those after it."""
+        rate = self._script.tokens_per_second
+        begun = time.monotonic()
+        for number, piece in enumerate(self._pieces):
+            if rate > 0:
+                await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
+            yield piece
+
+
+async def _follow(
+    session: Session, silence_s: float, sinks: Sequence[Sink]
+) -> tuple[list[Heard], str]:
+    """All events up to the end of the session's only turn, and how it ended."""
+    events: list[Heard] = []
+    listener = await session.listener(START)
+    while True:
+        try:
+            async with asyncio.timeout(silence_s):
+                event = await anext(listener)
+        except TimeoutError:
+            raise FirstwordError(
+                "silent",
+                f"nothing was heard for {silence_s:g} s: look into the logs of `firstword up`, "
+                "or give a slow machine more time (--timeout)",
+                retryable=True,
+            ) from None
+        events.append(Heard(id_key(event.id)[0], event.message))
+        for sink in sinks:
+            sink.feed(event.message)
+        match event.message:
+            case m.TurnDone():
+                return events, event.message.reason
+            case m.TurnCancelled():
+                return events, "cancelled"
+            case m.Closed():
+                return events, f"closed ({event.message.reason})"
+            case _:
+                pass
+
+
+def _sample_rate(events: Sequence[Heard]) -> int:
+    started = (e.message for e in events if isinstance(e.message, m.TurnStarted))
+    return next((message.sample_rate for message in started), DEFAULT_RATE)

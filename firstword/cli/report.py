@@ -1,0 +1,80 @@
+"""What `say` and `demo` tell about what they did: for people, and as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from firstword import waterfall
+from firstword.cli.performance import Performance
+
+_ABOUT = {
+    "stream": "each sentence is spoken while the next is being written",
+    "batch": "the text is complete before anything is spoken",
+}
+
+
+def one(performance: Performance, *, width: int, ascii_only: bool) -> str:
+    """The summary and the waterfall of one turn."""
+    fall = performance.waterfall
+    written = f"{fall.tokens} tokens in {fall.text_ms / 1000:.1f} s"
+    lines = [f"{performance.script.mode}: {_ABOUT[performance.script.mode]} ({written})", ""]
+    lines.append(waterfall.render(fall, width=width, ascii_only=ascii_only))
+    lines += _speed(performance)
+    for error in performance.errors:
+        where = "" if error.n is None else f"segment {error.n}: "
+        lines.append(f"NOT SPOKEN: {where}{error.message} ({error.code})")
+    if performance.reason != "complete":
+        lines.append(f"The turn did not end as it should: {performance.reason}.")
+    return "\n".join(lines)
+
+
+def _speed(performance: Performance) -> list[str]:
+    fall = performance.waterfall
+    if fall.real_time_factor is None:
+        return []
+    lines = [
+        f"{fall.audio_s:.1f} s of audio. "
+        f"This machine needed {fall.real_time_factor:.2f} s for each second of it."
+    ]
+    if fall.waits_ms:
+        pauses = f"{len(fall.waits_ms)} pause" + "s" * (len(fall.waits_ms) > 1)
+        lines.append(
+            f"Played as it came, it would have had {pauses} of {sum(fall.waits_ms) / 1000:.1f} s "
+            "in all, because synthesis was slower than speech."
+        )
+    return lines
+
+
+def comparison(performances: Sequence[Performance]) -> str:
+    """First audio of each mode, and their ratio where both spoke."""
+    lines = ["First audio, counted from the first token:"]
+    for performance in performances:
+        ttfa = performance.waterfall.ttfa_ms
+        figure = "nothing was spoken" if ttfa is None else f"{ttfa / 1000:.2f} s"
+        lines.append(f"  {performance.script.mode:<7} {figure}")
+    factor = ratio(performances)
+    if factor is not None:
+        lines.append(f"  Streaming spoke {factor:.1f} times as early.")
+    return "\n".join(lines)
+
+
+def ratio(performances: Sequence[Performance]) -> float | None:
+    """First audio of batch by that of stream; None unless both spoke."""
+    first = {p.script.mode: p.waterfall.ttfa_ms for p in performances}
+    stream, batch = first.get("stream"), first.get("batch")
+    return batch / stream if stream and batch else None
+
+
+def as_json(performances: Sequence[Performance], file: str | None) -> str:
+    """One document: {"runs": […], "ratio": batch/stream or null, "out": the file or null}."""
+    factor = ratio(performances)
+    return json.dumps(
+        {
+            "runs": [performance.as_data() for performance in performances],
+            "ratio": None if factor is None else round(factor, 3),
+            "out": file,
+        },
+        indent=1,
+        ensure_ascii=False,
+    )

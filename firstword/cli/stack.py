@@ -1,0 +1,140 @@
+"""All of Firstword on this machine: a server and the four services, as `firstword up` runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+from firstword import assets, keys
+from firstword.cli.console import Console
+from firstword.client import Firstword
+from firstword.embedded import EmbeddedServer, quarter_of_memory
+from firstword.errors import FirstwordError
+from firstword.runfile import URL_VARIABLE
+from firstword.server_errors import insist, without_password
+from firstword.supervisor import Service, Supervisor, Tell
+
+_UPSTREAM_PATH = "/invocations-bidirectional-stream"
+
+
+def fetch_assets(console: Console, environ: Mapping[str, str]) -> None:
+    """Make sure of weights and voices, with a progress bar. Blocks: call it before a loop runs."""
+    with contextlib.suppress(assets.AssetsError):
+        assets.locate(environ)
+        return
+    console.note("Fetching the Kokoro-82M weights and voices (once, about 90 MB) ...")
+    found = assets.fetch(environ, report=lambda now: console.bar(now.what, now.done, now.total))
+    console.note(f"Weights and voices are in {found.folder}.")
+
+
+@contextlib.asynccontextmanager
+async def server(environ: Mapping[str, str], port: int | None, tell: Tell) -> AsyncIterator[str]:
+    """The URL of the server to use: the one FIRSTWORD_REDIS_URL names, else one of our own for
+    the length of the block, on `port` if that is given and free, with a quarter of the memory."""
+    if url := environ.get(URL_VARIABLE):
+        yield url
+        return
+    own = EmbeddedServer(preferred_port=port, max_memory_bytes=quarter_of_memory())
+    async with own:
+        tell("server", f"ready on 127.0.0.1:{own.port}")
+        yield own.url
+
+
+def supervisor(
+    url: str,
+    environ: Mapping[str, str],
+    *,
+    log_dir: Path,
+    tell: Tell,
+    agent_port: int = 0,
+) -> Supervisor:
+    """The four services on the server at `url`, not started. The agent gets another port when
+    `agent_port` is taken; the other services any that are free."""
+    if agent_port and not _is_free(agent_port):
+        tell("agent", f"port {agent_port} is taken, so it gets another")
+        agent_port = 0
+    # In the order of the path from its end, so that stopping goes from its beginning.
+    services = [
+        _service("inference", "INFERENCE", health="/ping"),
+        _service("tts_gateway", "GATEWAY", after=("inference",), env=_upstream),
+        _service("segmenter", "SEGMENTER"),
+        _service("agent", "AGENT", port=agent_port),
+    ]
+    return Supervisor(services, {**environ, URL_VARIABLE: url}, log_dir, tell)
+
+
+@contextlib.asynccontextmanager
+async def running(environ: Mapping[str, str], *, log_dir: Path, tell: Tell) -> AsyncIterator[str]:
+    """Everything, healthy, on free ports, for the length of the block; yields the server's URL.
+
+    Raises FirstwordError when something does not start.
+    """
+    async with server(environ, None, tell) as url:
+        services = supervisor(url, environ, log_dir=log_dir, tell=tell)
+        await services.start()
+        try:
+            yield url
+        finally:
+            await services.stop()
+
+
+def _service(
+    name: str,
+    variable: str,
+    *,
+    port: int = 0,
+    health: str = "/readyz",
+    after: Sequence[str] = (),
+    env: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda addresses: {},
+) -> Service:
+    port_variable = f"FIRSTWORD_{variable}_PORT"
+    return Service(
+        name,
+        # -P: a folder named `services` where the user happens to be is not ours.
+        (sys.executable, "-P", "-m", f"services.{name}"),
+        health=health,
+        port_variable=port_variable,
+        after=after,
+        env=lambda addresses: {port_variable: str(port), **env(addresses)},
+    )
+
+
+def _upstream(addresses: Mapping[str, str]) -> dict[str, str]:
+    return {"FIRSTWORD_UPSTREAM": f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+def log_folder(environ: Mapping[str, str]) -> Path:
+    """Where the services' logs go by default: the user's folder for state."""
+    base = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "firstword" / "logs"
+
+
+async def require_services(firstword: Firstword) -> None:
+    """Raise FirstwordError if nobody would speak what is published on this server."""
+    commands = firstword.streams.commands
+
+    async def missing() -> list[str]:
+        seconds, microseconds = await commands.time()
+        now_ms = seconds * 1000 + microseconds // 1000
+        stages = ("segmenter", "gateway")
+        return [s for s in stages if not await commands.zcount(keys.workers(s), now_ms, "+inf")]
+
+    absent = await insist(missing, firstword.streams.url)
+    if absent:
+        raise FirstwordError(
+            "no_services",
+            f"no {' and no '.join(absent)} works on {without_password(firstword.streams.url)}: "
+            "start them with `firstword up` (with the same FIRSTWORD_REDIS_URL, if that is set)",
+            retryable=True,
+        )

@@ -1,0 +1,82 @@
+"""`firstword up`: a server and the four services on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from firstword import runfile
+from firstword.cli import loop, stack
+from firstword.cli.console import Console
+from firstword.server_errors import without_password
+from firstword.supervisor import Supervisor
+
+_EXAMPLE = 'firstword redis XADD fw:text "*" session demo text "Hello there. How are you?" end 1'
+
+
+def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
+    """Blocks until SIGINT or SIGTERM, which are its normal end."""
+    other = runfile.find(environ)
+    if other is not None:
+        raise runfile.AlreadyRunning(
+            "already_running",
+            f"Firstword already runs here as process {other.pid}, on "
+            f"{without_password(other.url)}: use that one, or stop it first",
+        )
+    stack.fetch_assets(console, environ)
+    status = loop.run(_up(options, console, environ))
+    console.note("Firstword has stopped.")
+    return 0 if status in (loop.INTERRUPTED, loop.TERMINATED) else status
+
+
+async def _up(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
+    log_dir: Path = options.log_dir or stack.log_folder(environ)
+
+    def tell(service: str, what: str) -> None:
+        console.note(f"  {service:<12} {what}")
+
+    console.note("Starting Firstword. Ctrl-C stops it.")
+    async with stack.server(environ, options.port, tell) as url:
+        services = stack.supervisor(
+            url, environ, log_dir=log_dir, tell=tell, agent_port=options.agent_port
+        )
+        _handle_signals(services, console)
+        await services.start()
+        try:
+            with runfile.published(runfile.Run(url, os.getpid(), services.addresses), environ):
+                console.say(_greeting(url, services.addresses["agent"], log_dir))
+                await services.run()
+        finally:
+            await services.stop()
+    return 0
+
+
+def _handle_signals(services: Supervisor, console: Console) -> None:
+    """The first signal begins the orderly end, wherever we are; the second kills the services."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - we are in one
+
+    def on_signal() -> None:
+        if task.cancelling():
+            services.kill()
+        else:
+            console.note("Stopping. Once more ends everything at once.")
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+
+
+def _greeting(url: str, agent: str, log_dir: Path) -> str:
+    return f"""\
+Firstword is up.
+  Redis  {without_password(url)}
+  page   http://{agent}/
+  logs   {log_dir}
+Let it speak from another shell, and listen in a third:
+  {_EXAMPLE}
+  firstword listen demo --out demo.wav"""
