@@ -1,0 +1,80 @@
+"""Starts the inference service: `python -m services.inference [serve]`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+from firstword import assets, telemetry
+from firstword.errors import FirstwordError
+from firstword.runtime import HttpServer, announce_ready, load_settings, run
+from services.inference.service import InferenceService
+from services.inference.settings import InferenceSettings
+from services.inference.speaker import Speaker
+from services.inference.synthesizer import Synthesizer
+
+SERVICE = "inference"
+
+
+def load_engine(settings: InferenceSettings) -> Synthesizer:
+    """Kokoro-82M on the CPU, from the assets that are installed here."""
+    # Imported in the engine's thread, not before: it takes seconds, and `/ping` answers meanwhile.
+    from services.inference.onnx import OnnxSynthesizer
+    from services.inference.text import Pronouncer
+
+    threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.workers)
+    return OnnxSynthesizer(assets.locate(os.environ), Pronouncer(), threads)
+
+
+async def serve(
+    settings: InferenceSettings, load: Callable[[], Synthesizer], stop: asyncio.Event
+) -> None:
+    """Serve until `stop`, then drain. Raises what the engine raises if it cannot be loaded."""
+    speaker = Speaker(load, settings)
+    service = InferenceService(speaker, settings)
+    server = HttpServer(service.app(), settings.host, settings.port)
+    await server.start()
+    telemetry.logger().info("listening", address=server.address)
+    try:
+        if await _started(speaker, stop):
+            announce_ready(SERVICE, address=server.address, engine=speaker.name)
+            await stop.wait()
+            await service.drain()
+    finally:
+        await server.stop()
+        speaker.close()
+    if speaker.busy:
+        # An engine that obeyed no stop would keep the interpreter from ending.
+        telemetry.logger().error("ended while a synthesis hung")
+        sys.stdout.flush()
+        os._exit(1)
+
+
+async def _started(speaker: Speaker, stop: asyncio.Event) -> bool:
+    """Load the engine; False if we are told to stop before it is there."""
+    loading = asyncio.create_task(speaker.start())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not loading.done():
+        loading.cancel()
+        return False
+    await loading
+    return True
+
+
+def main(load: Callable[[InferenceSettings], Synthesizer], argv: list[str]) -> None:
+    """The process: settings, signals, exit status. The word `serve` may stand in `argv`."""
+    arguments = [argument for argument in argv if argument != "serve"]
+    settings = load_settings(InferenceSettings, arguments, os.environ)
+    try:
+        run(SERVICE, lambda stop: serve(settings, lambda: load(settings), stop))
+    except FirstwordError as error:
+        sys.stderr.write(f"{error.message}\n")
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main(load_engine, sys.argv[1:])

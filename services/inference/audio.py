@@ -1,0 +1,114 @@
+"""Samples: trimming, conversion to 16 bits, sample rates, and the frames that leave. No clock."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import soxr
+
+from services.inference.synthesizer import Samples
+
+SILENCE_DBFS: Final = -50.0
+"""What counts as silence. Above -45 dBFS the breath of an initial h would be cut."""
+
+LEAD_S: Final = 0.03
+"""Silence that is left before the first sound."""
+
+FIRST_FRAME_S: Final = 0.1
+FRAME_S: Final = 0.32
+MAX_FRAME_BYTES: Final = 16_000
+
+_WINDOW_S: Final = 0.01
+_FADE_S: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What `trim` left, how many samples it cut in front, and where in it the last sound ends."""
+
+    samples: Samples
+    lead: int
+    sound_end: int
+
+
+def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
+    """Cut silence to `LEAD_S` before the first sound and at most `pause_s` behind the last.
+
+    The cuts are faded, so that joined pieces do not click. Silence alone gives no samples.
+    """
+    window = round(_WINDOW_S * rate)
+    count = len(samples) // window
+    power = np.square(samples[: count * window].reshape(count, window)).mean(axis=1)
+    loud = np.flatnonzero(power > 10 ** (SILENCE_DBFS / 10))
+    if loud.size == 0:
+        return Trimmed(samples[:0], 0, 0)
+    start = max(0, int(loud[0]) * window - round(LEAD_S * rate))
+    sound_end = (int(loud[-1]) + 1) * window
+    end = min(len(samples), sound_end + round(pause_s * rate))
+    return Trimmed(_faded(samples[start:end], round(_FADE_S * rate)), start, sound_end - start)
+
+
+def _faded(samples: Samples, length: int) -> Samples:
+    faded = samples.copy()
+    ramp = np.linspace(0, 1, length, endpoint=False, dtype=np.float32)
+    faded[:length] *= ramp
+    faded[-length:] *= ramp[::-1]
+    return faded
+
+
+def to_pcm(samples: Samples) -> bytes:
+    """16-bit little-endian PCM; clipped where too loud, never wrapped, and silent where NaN."""
+    finite = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
+    return np.rint(np.clip(finite, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+class FrameStream:
+    """Samples of consecutive pieces in, frames of PCM out: small ones first, then larger.
+
+    `skip` samples, counted at the output rate, are left out at the start. The same input gives
+    the same bytes, however it is cut into frames.
+    """
+
+    def __init__(self, native_rate: int, rate: int, skip: int = 0) -> None:
+        self.samples = 0
+        """Samples that left in frames so far."""
+        self.skipped = 0
+        """Samples left out so far."""
+        self._rate = rate
+        self._skip = skip
+        self._resampler = (
+            soxr.ResampleStream(native_rate, rate, 1, dtype="float32")
+            if rate != native_rate
+            else None
+        )
+
+    def feed(self, samples: Samples, *, last: bool) -> Iterator[bytes]:
+        """The frames of a piece; the last piece also brings out what the resampler held back."""
+        if self._resampler is not None:
+            samples = self._resampler.resample_chunk(samples, last=last)
+        pcm = to_pcm(samples)
+        skipped = min(self._skip - self.skipped, len(pcm) // 2)
+        self.skipped += skipped
+        position = 2 * skipped
+        while position < len(pcm):
+            frame = pcm[position : position + self._frame_bytes()]
+            position += len(frame)
+            self.samples += len(frame) // 2
+            yield frame
+
+    def _frame_bytes(self) -> int:
+        seconds = FRAME_S if self.samples else FIRST_FRAME_S
+        return min(2 * int(seconds * self._rate), MAX_FRAME_BYTES)
+
+
+def wav_header(rate: int, data_bytes: int | None) -> bytes:
+    """44 bytes before s16le mono PCM; None for a stream, whose sizes are all ones by custom."""
+    data = 0xFFFFFFFF if data_bytes is None else data_bytes
+    riff = 0xFFFFFFFF if data_bytes is None else data_bytes + 36
+    head = struct.pack("<4sI4s", b"RIFF", riff, b"WAVE")
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
+    return head + form + struct.pack("<4sI", b"data", data)

@@ -1,0 +1,120 @@
+"""What an engine is to the rest of the service, and the words both sides share.
+
+An engine works in two steps. `prepare` decides everything that depends on the text: pronunciation,
+cuts, plan. `synthesize` makes the audio of one piece, the smallest unit that can be scheduled:
+pieces of several requests may be interleaved on the device, and a request is stopped between two
+pieces at the latest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from firstword.errors import FirstwordError
+from firstword.session_protocol import Words
+
+Samples: TypeAlias = npt.NDArray[np.float32]
+"""Mono audio, shape (n,), nominally within -1 … 1."""
+
+
+class SynthesisError(FirstwordError):
+    """A request that is refused or failed; goes to the client as an `error` frame."""
+
+
+class Stopped(Exception):
+    """The request was stopped while the engine worked on it."""
+
+
+class Stop:
+    """A flag that the event loop sets and an engine in a thread obeys."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    def __bool__(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        """Stop now: runs what engines asked for, once. Safe from any thread."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, []
+            self._set = True
+        for callback in callbacks:
+            callback()
+
+    def on_set(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when the flag is set; at once if it is already."""
+        with self._lock:
+            if not self._set:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A request that was checked: `voice` exists and `lang` is the voice's own."""
+
+    text: str
+    voice: str
+    lang: str
+    speed: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An utterance ready for synthesis.
+
+    `plan` is equal for two utterances only if their audio is bit-equal on this engine. `pieces` are
+    the engine's own; none at all where there is nothing to say.
+    """
+
+    plan: str
+    pieces: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """The audio of one piece at the engine's sample rate, joinable to the next piece's.
+
+    `words`: as in `SynthesisComplete`, in seconds from the start of this piece. `fingerprint`:
+    what the engine found out on the way (durations) that belongs into the plan.
+    """
+
+    samples: Samples
+    words: Words = ()
+    fingerprint: bytes = b""
+
+
+class Synthesizer(Protocol):
+    """An engine. `prepare` and `synthesize` block, and are called from several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """What makes the audio: engine, version, weights. Part of every plan."""
+
+    @property
+    def sample_rate(self) -> int:
+        """Of the audio it makes, in Hz."""
+
+    @property
+    def voices(self) -> frozenset[str]:
+        """The voices that can speak here."""
+
+    def prepare(self, utterance: Utterance) -> Prepared:
+        """Pronunciation, cuts and plan. Raises SynthesisError."""
+
+    def synthesize(self, prepared: Prepared, index: int, stop: Stop) -> Audio:
+        """The audio of `prepared.pieces[index]`; equal calls give bit-equal audio.
+
+        Raises Stopped soon after `stop` is set, SynthesisError if the engine fails.
+        """
