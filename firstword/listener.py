@@ -31,7 +31,7 @@ async def now(streams: Streams, session: str) -> str:
     # In this order, so that a turn that opens in between is not missed.
     last = await streams.last_id(keys.audio(session))
     opened = await streams.commands.hget(keys.speech_state(session), "turn_at")
-    return last if opened is None else min(last, id_before(opened.decode()), key=id_key)
+    return min(last, id_before(opened.decode()), key=id_key) if opened else last
 
 
 class Listener:
@@ -103,7 +103,7 @@ class Listener:
             if id_key(last) < id_key(self._read_up_to):
                 raise StateLost(f"session {self._session}")
         raw = await self._streams.commands.hget(keys.speech_state(self._session), "kept_from")
-        if raw is None:
+        if not raw:
             return
         kept = raw.decode()
         trimmed = id_key(kept) > id_key(id_after(self._read_up_to))
