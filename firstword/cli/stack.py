@@ -49,26 +49,27 @@ def supervisor(
     *,
     log_dir: Path,
     tell: Tell,
-    agent_port: int = 0,
+    agent_port: int | None = None,
 ) -> Supervisor:
-    """The four services on the server at `url`, not started. The agent gets another port when
-    `agent_port` is taken; the other services any that are free."""
-    if agent_port and not _is_free(agent_port):
-        tell("agent", f"port {agent_port} is taken, so it gets another")
-        agent_port = 0
+    """The services on the server at `url`, on free ports, not started. The agent is among them
+    when `agent_port` is given, and gets another port when that is taken."""
     # In the order of the path from its end, so that stopping goes from its beginning.
     services = [
         _service("inference", "INFERENCE", health="/ping"),
         _service("tts_gateway", "GATEWAY", after=("inference",), env=_upstream),
         _service("segmenter", "SEGMENTER"),
-        _service("agent", "AGENT", port=agent_port),
     ]
+    if agent_port is not None:
+        if not _is_free(agent_port):
+            tell("agent", f"port {agent_port} is taken, so it gets another")
+            agent_port = 0
+        services.append(_service("agent", "AGENT", port=agent_port))
     return Supervisor(services, {**environ, URL_VARIABLE: url}, log_dir, tell)
 
 
 @contextlib.asynccontextmanager
 async def running(environ: Mapping[str, str], *, log_dir: Path, tell: Tell) -> AsyncIterator[str]:
-    """Everything, healthy, on free ports, for the length of the block; yields the server's URL.
+    """The path from text to audio, healthy, for the length of the block; yields the server's URL.
 
     Raises FirstwordError when something does not start.
     """

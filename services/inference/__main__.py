@@ -39,7 +39,7 @@ async def serve(
     telemetry.logger().info("listening", address=server.address)
     try:
         if await _started(speaker, stop):
-            announce_ready(SERVICE, address=server.address, engine=speaker.name)
+            announce_ready(SERVICE, http=server.address, engine=speaker.name)
             await stop.wait()
             await service.drain()
     finally:
