@@ -40,7 +40,11 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U000200
 
 _m = re.escape(MARKS)
 _close = re.escape(CLOSERS) + ZERO_WIDTH + COMBINING
-_attached = r"\[\d{1,3}\]|【\d+[^】\s]{0,40}】|\]\([^)\s]{0,400}\)|</[A-Za-z][^<>\n]{0,80}>"
+# Citations, the target of a link whose text ended in the mark, closing tags; and their beginnings.
+_attached = r"\[\d{1,3}\]|【\d[^】\s]{0,40}】|\]\([^)\s]{0,200}\)|\s*</[A-Za-z][^<>\n]{0,80}>"
+UNFINISHED = re.compile(
+    r"(?:\[\d{0,3}|【\d?[^】\s]{0,40}|\]\([^)\s]{0,200}|\s*<(?:/?(?:[A-Za-z][^<>\n]{0,200})?)?)$"
+)
 _spaced = r"[ \u00a0\u202f]+(?:»|[\"”](?=[\s,.;:!?)]))"
 
 
@@ -54,8 +58,8 @@ def _tail(*, paired: bool, reversed_order: bool) -> re.Pattern[str]:
     symmetric = r"[\"'*_~`]+" if paired else r"[\"'*_~`]+(?!\w)"
     spaced = f"|{_spaced}" if paired else ""
     return re.compile(
-        rf"(?P<marks>[{_m}]+(?:[ \u00a0]\.(?![^\s.]))*)"
-        rf"(?P<close>(?:[{close}{_m}]|{symmetric}|{_attached}{spaced})*)"
+        rf"(?P<marks>(?:;|[{_m}]+)(?:[ \u00a0]\.(?!\w))*)"
+        rf"(?P<close>(?:{_attached}|[{close}{_m}]|{symmetric}{spaced})*)"
         rf"(?P<gap>[\s{ZERO_WIDTH}{EMOJI}]*)"
     )
 

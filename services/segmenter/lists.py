@@ -66,7 +66,7 @@ def dotted_successor(left: Left, last: Item | None, stop_words: frozenset[str]) 
     """The item marked by `left` and a dot inside a sentence that has no mark before it."""
     if last is None or left.opens or left.spaced or left.previous in stop_words:
         return None
-    if left.kind not in (DIGITS, INITIAL, PLAIN) or left.previous[-1:] in (":", ","):
+    if left.kind not in (DIGITS, INITIAL, PLAIN) or left.previous[-1:] in (":", ",", "."):
         return None
     return follows(left.word, last)
 

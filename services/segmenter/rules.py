@@ -16,6 +16,7 @@ from .characters import (
     ALNUM,
     ASCII_MARKS,
     BRACKETS_OPEN,
+    CJK,
     CLAUSE,
     DOTS,
     HARD_BULLETS,
@@ -26,10 +27,11 @@ from .characters import (
     OPENERS,
     SYMMETRIC,
     TAILS,
+    UNFINISHED,
     WORD,
     case_of,
 )
-from .tables import ENDS, MAY, NEVER, NUMBER, TIME, Table
+from .tables import ENDS, MAY, NEVER, NUMBER, TIME, UNIT, Table
 
 END: Final = "end"
 NOT: Final = "not"
@@ -47,6 +49,8 @@ SHORT: Final = "short"  # unknown, but looks like an abbreviation: no vowel
 ADDRESS: Final = "address"  # domain, path, file, version
 PLAIN: Final = "word"
 
+MAX_PART: Final = 4  # letters in a part of an abbreviation with spaces
+MAX_OPENING: Final = 3  # words before "p.m." that can be an adverbial at the start
 MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
 MAX_CONTEXT: Final = 64  # characters before a mark that a decision may need
 
@@ -60,12 +64,17 @@ _PIECE = re.compile(r"[-–—/‑+,;:(\[{…!?]")
 _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-xz]{2,6}|[B-DF-HJ-NP-TV-XZ][b-df-hj-np-tv-xz]{1,5}")
 _MURMURS = frozenset({"hm", "hmm", "hmmm", "mm", "mmm", "mhm", "shh", "shhh", "sh", "psst", "pst"})
 _MURMURS |= {"brr", "brrr", "grr", "grrr", "tsk", "pfft", "zzz", "ths", "nth", "tv", "cd", "pc"}
+_SPEECH = INVERTED + "„‚"
 _EXTENSIONS = frozenset(
     (
         "com net org edu gov io ai app dev co uk js ts py md json "
         "html css net ru de fr es it pt br jp cn"
     ).split()
 )
+_REFERENCE = re.compile(r"[IVXLC]+|[A-Z]")
+_SYLLABLE = re.compile(f"[{CJK}\uac00-\ud7af]")
+_THAI = "".join(map(chr, range(0x0E01, 0x0E5B)))
+_ELISION = ("[", "(")
 _LINKS = ("http://", "https://", "www.")
 
 
@@ -78,6 +87,7 @@ class Left(NamedTuple):
     flags: int  # its classes in the table
     spaced: bool  # white space between the word and the mark
     opens: bool  # the sentence has no word before this one
+    opening_phrase: bool  # it has a preposition and at most one more: "At 5 p.m."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +99,11 @@ class Right:
     end: int  # where the sentence would end: behind closers and emoji
     closed: str  # the last closer, "" if none
     newline: bool
+    paired: bool  # a symmetrical quote or emphasis is open
     glued: bool  # no white space before the next word
     lead: str  # opening characters before the next word
     text: str  # from the next word on
+    unfinished: bool  # a tag, a link target or a citation is not complete
     capped: bool  # the tail is as long as it may get: decide now
 
 
@@ -103,35 +115,40 @@ def classify(context: str, whole: bool, mark: str, table: Table) -> Left:
     """
     stripped = context.rstrip()
     spaced = len(stripped) != len(context)
+    if mark in DOTS and context[-1:] in _ELISION:
+        return Left(NOTHING, "", "", 0, spaced, False, False)
     pieces = stripped.rsplit(None, 2)
     if not pieces or (whole and ALNUM.search(stripped) is None):
-        return Left(NOTHING, "", "", 0, spaced, True)
+        return Left(NOTHING, "", "", 0, spaced, True, False)
     run = pieces[-1]
     before = stripped[: len(stripped) - len(run)]
     opens = whole and ALNUM.search(before) is None
     previous = pieces[-2].lower() if len(pieces) > 1 else ""
     core = run.lstrip(_STRIP)
     if mark not in DOTS:
-        return Left(ADDRESS if _ADDRESS.search(core) else PLAIN, core, previous, 0, spaced, opens)
-    if not core or ALNUM.search(core) is None:
-        return Left(PLAIN, "", previous, 0, spaced, False)
-    kind, word, flags = _kind(core, opens, table)
-    return Left(kind, word, previous, flags, spaced, opens)
+        kind, word, flags = (ADDRESS if _ADDRESS.search(core) else PLAIN), core, 0
+    elif ALNUM.search(core) is None:
+        kind, word, flags = PLAIN, "", 0
+    else:
+        kind, word, flags = _kind(core, previous, opens, table)
+    phrase = flags & TIME and whole and _is_opening(before, table)
+    return Left(kind, word, previous, flags, spaced, opens, bool(phrase))
 
 
-def _kind(core: str, opens: bool, table: Table) -> tuple[str, str, int]:
+def _is_opening(before: str, table: Table) -> bool:
+    words = before.lower().split()
+    return len(words) <= MAX_OPENING and words[:1] != [] and words[0] in table.time_openers
+
+
+def _kind(core: str, previous: str, opens: bool, table: Table) -> tuple[str, str, int]:
     if opens and _MARKER.fullmatch(core):
         return MARKER, core, 0
     if _NUMBER.fullmatch(core):
         return DIGITS, core, 0
-    word = core.rstrip("\"'*_~’”»)]")
-    flags = table.lookup(word)
-    if not flags:
-        word = _PIECE.split(word)[-1].lstrip(_STRIP)
-        if table.elision:
-            word = word.replace("’", "'").rsplit("'", 1)[-1]
-        flags = table.lookup(word)
-    if len(word) == 1 and word.isupper():
+    if core.endswith("`"):
+        return ADDRESS, core, 0
+    word, flags = _lookup(core, previous, table)
+    if len(word) == 1 and word.isupper() and not flags & ~NUMBER:
         return INITIAL, word, flags
     if flags:
         return LISTED, word, flags
@@ -144,6 +161,32 @@ def _kind(core: str, opens: bool, table: Table) -> tuple[str, str, int]:
     if _NO_VOWEL.fullmatch(word) and word.lower() not in _MURMURS:
         return SHORT, word, 0
     return PLAIN, word, 0
+
+
+def _lookup(core: str, previous: str, table: Table) -> tuple[str, int]:
+    """The word at the end of `core` and its classes; abbreviations of two parts (`z. B.`) too."""
+    word = core.rstrip("\"'*_~’”»)]`")
+    if previous.endswith(".") and len(word) <= MAX_PART:
+        flags = table.lookup(previous.lstrip(_STRIP) + word.lower())
+        if flags:
+            return word, flags
+    flags = table.lookup(word)
+    if flags:
+        return word, _unless_unit(flags, previous)
+    word = _PIECE.split(word)[-1].lstrip(_STRIP)
+    if table.elision:
+        word = word.replace("’", "'").rsplit("'", 1)[-1]
+    letters = word.lstrip("0123456789.,")
+    if letters != word and table.lookup(letters) & UNIT:
+        return letters, ENDS
+    return word, _unless_unit(table.lookup(word), previous)
+
+
+def _unless_unit(flags: int, previous: str) -> int:
+    """A unit behind a number may end a sentence; without one it is what else it is, if anything."""
+    if not flags & UNIT:
+        return flags
+    return ENDS if previous[-1:].isdigit() else flags & ~UNIT
 
 
 def look_ahead(tail: str, limit: int, *, paired: bool, reversed_order: bool) -> Right:
@@ -164,18 +207,38 @@ def look_ahead(tail: str, limit: int, *, paired: bool, reversed_order: bool) -> 
     lead = LEAD.match(tail, start)
     opening = "" if lead is None else lead[0]
     text = "" if newline else tail[start + len(opening) :]
+    unfinished = any(
+        UNFINISHED.match(tail, at)
+        for at in (close, start + len(opening), close - 1 if tail[close - 1] == "]" else close)
+    )
     glued = not any(c.isspace() for c in gap) and not any(c.isspace() for c in opening)
     closers = found["close"]
-    return Right(found["marks"], close, end, closers[-1:], newline, glued, opening, text, capped)
+    return Right(
+        found["marks"],
+        close,
+        end,
+        closers[-1:],
+        newline,
+        paired,
+        glued,
+        opening,
+        text,
+        unfinished,
+        capped,
+    )
 
 
 def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> str:
     """`END`, `NOT` or `WAIT` for a mark; `final`: no more text will come."""
     final = final or right.capped
     if left.kind == NOTHING:
-        return NOT
+        return NOT if final or right.text or right.newline else WAIT
     if right.newline:
         return NOT if left.kind == MARKER else END
+    if right.unfinished and not final:
+        return WAIT
+    if _opens_speech(left, right):
+        return END
     if not right.text:
         if not final:
             return WAIT
@@ -189,10 +252,18 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
     if right.glued:
         return _glued(left, mark, right, case, final, table)
     if _is_ellipsis(right.marks):
-        return _after_ellipsis(right, case)
+        return _after_ellipsis(left, right, case)
     if mark in "!?" or any(c in "!?" for c in right.marks):
         return _case_end(right, case, final)
     return _after_dot(left, right, case, final, table)
+
+
+def _opens_speech(left: Left, right: Right) -> bool:
+    """A quote or ¿ opens behind white space: what follows need not be seen after a plain word."""
+    if right.glued or left.kind not in (PLAIN, ADDRESS) or _is_ellipsis(right.marks):
+        return False
+    lead = right.lead.strip()
+    return bool(lead) and lead[0] in (_SPEECH if right.paired else _SPEECH + '"“«`')
 
 
 def _is_ellipsis(marks: str) -> bool:
@@ -201,7 +272,7 @@ def _is_ellipsis(marks: str) -> bool:
 
 
 def _before_symbol(char: str, left: Left, right: Right) -> str:
-    if char in MONEY and left.kind in (PLAIN, ADDRESS, DIGITS) and not right.glued:
+    if char in MONEY + "`" and left.kind in (PLAIN, ADDRESS, DIGITS) and not right.glued:
         return END
     if char in CLAUSE or right.glued or right.marks == ".":
         return NOT
@@ -213,10 +284,10 @@ def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, tab
         return NOT
     if right.closed and right.glued and not right.lead and table.quote_particles:
         return _quote_particle(right.text, final, table)
-    if mark in "؟‼‽⁇⁈⁉⸮\u037e" and case == "lower":
+    if mark in "؟‼‽⁇⁈⁉⸮\u037e;" and case == "lower":
         return NOT
     if _is_ellipsis(right.marks):
-        return _after_ellipsis(right, case)
+        return _after_ellipsis(left, right, case)
     return END
 
 
@@ -224,7 +295,7 @@ def _quote_particle(text: str, final: bool, table: Table) -> str:
     """「…。」と言った goes on; 「…。」とても… does not: the particle's next character tells."""
     for size in (2, 1):
         exceptions = table.quote_particles.get(text[:size])
-        if exceptions is None:
+        if exceptions is None or len(text) < size:
             continue
         if len(text) == size and exceptions and not final:
             return WAIT
@@ -242,12 +313,14 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
         return NOT
     if left.kind in (ADDRESS, ACRONYM, INITIAL, MARKER) or left.spaced:
         return NOT
+    if mark == "." and len(left.word) == 1 and case == "upper":
+        return NOT
     if case == "caseless":
         if mark == "." and not (left.word and case_of(left.word[-1]) in ("caseless", "digit")):
             return NOT
         if right.closed and table.lang == "ko":
             return NOT
-        if left.kind in (LISTED, SHORT, DIGITS):
+        if left.kind in (LISTED, SHORT, DIGITS) or _is_letter(left.word):
             return NOT
         return NOT if _is_ellipsis(right.marks) else END
     if mark in "!?":
@@ -271,11 +344,18 @@ def _glued_word(word: str) -> str:
     return END if len(word) == 1 or not word[1].isupper() else NOT
 
 
-def _after_ellipsis(right: Right, case: str) -> str:
+def _is_letter(word: str) -> bool:
+    """A lone letter of an alphabet without case; a syllable or an ideograph is a word."""
+    if word[-1:] in _THAI:
+        return len(word) <= 3
+    return len(word) == 1 and not _SYLLABLE.match(word)
+
+
+def _after_ellipsis(left: Left, right: Right, case: str) -> str:
     spaced = right.marks.count(" ") + right.marks.count("\u00a0")
     if case != "upper":
         return NOT
-    return NOT if spaced == 2 and right.marks.startswith(". .") else END
+    return NOT if left.spaced and spaced == 2 else END
 
 
 def _case_end(right: Right, case: str, final: bool) -> str:
@@ -301,6 +381,11 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
     kind = left.kind
     if kind == MARKER:
         return NOT
+    if kind == PLAIN and case == "upper" and left.word in table.first_parts:
+        word = _next_word(right.text[: MAX_PART + 1], final)
+        if word is None:
+            return WAIT
+        return NOT if table.lookup(f"{left.word}.{word}".lower()) else END
     if kind in (PLAIN, ADDRESS):
         return _case_end(right, case, final)
     if kind == DIGITS:
@@ -315,17 +400,23 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
         return END
     if case == "digit":
         return NOT
-    return _starter(right.text, final, table, weak=kind == SHORT)
+    verdict = _starter(right.text, final, table, weak=kind == SHORT)
+    if verdict == END and kind == INITIAL:
+        word = _next_word(right.text, final) or ""
+        return NOT if word.lower() in table.particles else END
+    return verdict
 
 
 def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
     flags = left.flags
     if flags & NEVER:
         return NOT
-    if flags & NUMBER and (case == "digit" or _is_reference(right.text)):
-        return NOT
     if case == "digit":
         return NOT
+    if flags & NUMBER:
+        verdict = _reference(right.text, final, flags, table)
+        if verdict != END:
+            return verdict
     if flags & ENDS:
         return END
     if flags & TIME:
@@ -333,12 +424,20 @@ def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table
     return _starter(right.text, final, table, weak=not left.word.count("."))
 
 
-def _is_reference(text: str) -> bool:
-    return bool(re.match(r"(?:[IVXLC]+|[A-Z])(?![^\W_])", text))
+def _reference(text: str, final: bool, flags: int, table: Table) -> str:
+    """`NOT` if what follows "Fig." or "No." is a letter or a Roman numeral, else `END`."""
+    found = _REFERENCE.match(text)
+    if found is None:
+        return END
+    if found.end() == len(text) and not final:
+        return WAIT
+    if text[found.end() : found.end() + 1].isalpha():
+        return END
+    return END if flags & ENDS and found[0].lower() in table.starters else NOT
 
 
 def _after_time(left: Left, right: Right, final: bool, table: Table) -> str:
-    if left.opens:
+    if left.opens or left.opening_phrase:
         return NOT
     word = _next_word(right.text, final)
     if word is None:
@@ -347,14 +446,28 @@ def _after_time(left: Left, right: Right, final: bool, table: Table) -> str:
 
 
 def _after_number(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
+    if table.dotted_dates:
+        inside = case == "digit" or left.previous[-2:-1].isdigit()
+        return NOT if inside else _case_end(right, case, final)
     if not table.ordinals:
         return _case_end(right, case, final)
-    digits = sum(c.isdigit() for c in left.word)
-    if digits > 2 or case == "lower":
+    if case == "lower" or sum(c.isdigit() for c in left.word) > 2:
         return _case_end(right, case, final)
     if case == "digit":
         return NOT
-    return _starter(right.text, final, table, weak=True)
+    return _after_ordinal(left, right, final, table)
+
+
+def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
+    """`3. Oktober` goes on, `am 5. Danach` does not; without either sign a noun is assumed."""
+    word = _next_word(right.text, final)
+    if word is None:
+        known = table.starters | table.weak_starters | table.ordinal_nouns
+        return WAIT if _may_be(right.text, known) else NOT
+    if word.lower() in table.ordinal_nouns:
+        return NOT
+    cued = left.previous in table.ordinal_cues
+    return _starter(right.text, final, table, weak=not cued)
 
 
 def _starter(text: str, final: bool, table: Table, *, weak: bool) -> str:
@@ -363,6 +476,8 @@ def _starter(text: str, final: bool, table: Table, *, weak: bool) -> str:
     word = _next_word(text, final)
     if word is None:
         return WAIT if _may_be(text, starters) else NOT
+    if len(word) == 1 and text[1:2] == ".":
+        return NOT  # an initial
     low = word.lower().replace("’", "'")
     return END if low in starters or low.split("'", 1)[0] in starters else NOT
 

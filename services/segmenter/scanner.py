@@ -45,6 +45,8 @@ from .tables import NEVER, Table, load
 
 TAIL_LIMIT: Final = 256  # characters behind a mark that are looked at before deciding without more
 _ATOMIC_LINE = re.compile(r"\s*(?:\||#{1,6}\s)")  # table row, heading
+_GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")  # a semicolon after it is a question mark
+_INK = re.compile(r"\S")
 _CLUSTER = re.compile(r"[!?！？]+|.")
 
 
@@ -220,13 +222,13 @@ class Scanner:
         stops = STOPS_AND_CLAUSES if self._clause_words else STOPS
         found = stops.search(self._w, self._pos)
         at = len(self._w) if found is None else found.start()
-        if limit < at:
+        if limit <= at and limit < len(self._w):
             return self._cut_at(limit)
         self._pos = at
         return found is not None and self._stop(self._w[at], final)
 
     def _stop(self, char: str, final: bool) -> bool:
-        if char in MARKS:
+        if char in MARKS or (char == ";" and _GREEK.match(self._before(self._pos))):
             return self._meet_mark(char)
         if char in NEWLINES:
             return self._end_line()
@@ -240,7 +242,7 @@ class Scanner:
             self._nest.see(char, self._before(self._pos))
             if char == ")":
                 self._parenthesis()
-        elif char in CLAUSE or char in "–—":
+        elif self._clause_words and (char in CLAUSE or char in "–—"):
             return self._clause(final)
         self._pos += 1
         return True
@@ -248,11 +250,12 @@ class Scanner:
     def _meet_mark(self, char: str) -> bool:
         """Classify what stands before the mark at the reading position."""
         context, whole = self._context()
-        if char == ";" and not ("\u0370" <= context[-1:] <= "\u03ff"):
-            return self._clause(False) if self._clause_words else self._pass(1)
         if self._votes is not None:
             self._table = self._votes.table(context)
         left = classify(context, whole, char, self._table)
+        if left.kind in (DIGITS, PLAIN) and left.previous.endswith(":"):
+            if lists.starts(left.word) is not None:
+                left = left._replace(kind=MARKER)
         if left.kind == MARKER:
             if lists.is_marker(left, self._line_start, self._item):
                 self._item = lists.reading(left.word)
@@ -357,13 +360,14 @@ class Scanner:
         return self._pos
 
     def _limit(self) -> int:
-        """The position in `_w` of the first letter or digit too many."""
+        """The position in `_w` of the first character too many (white space does not count)."""
         if self._size + len(self._w) - self._b <= self._max_chars:
             return sys.maxsize
-        start = self._b
-        if not self._size:
-            start += len(self._w[self._b :]) - len(self._w[self._b :].lstrip())
-        over = ALNUM.search(self._w, max(start + self._max_chars - self._size, self._b))
+        text = "".join(self._parts)
+        if not text or text.isspace():
+            text += self._w[self._b :]
+        blank = len(text) - len(text.lstrip())
+        over = _INK.search(self._w, max(self._b + self._max_chars + blank - self._size, self._b))
         return sys.maxsize if over is None else over.start()
 
     def _cut_at(self, limit: int) -> bool:

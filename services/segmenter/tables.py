@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib import resources
 from typing import Final, TypedDict
 
@@ -17,6 +16,7 @@ NUMBER: Final = 2  # does not end one before a number: "No.", "Fig."
 MAY: Final = 4  # ends one only before a word that starts sentences: "U.S.", "Inc."
 ENDS: Final = 8  # ends one before any capital: "etc."
 TIME: Final = 16  # like ENDS, but a day, a month or a time zone may follow: "p.m."
+UNIT: Final = 32  # like ENDS behind a number: "3 oz."
 
 _LATIN = frozenset({"en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr"})
 
@@ -31,9 +31,13 @@ class Table:
     weak_starters: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
+    time_openers: frozenset[str] = frozenset()
     ordinal_cues: frozenset[str] = frozenset()
     ordinal_nouns: frozenset[str] = frozenset()
+    particles: frozenset[str] = frozenset()
+    first_parts: frozenset[str] = frozenset()  # "z" of "z.b"
     ordinals: bool = False
+    dotted_dates: bool = False
     elision: bool = False
     function_words: frozenset[str] = frozenset()
     quote_particles: dict[str, str] = field(default_factory=dict)
@@ -41,7 +45,13 @@ class Table:
     def lookup(self, word: str) -> int:
         """The classes of `word` as a bit set, 0 for an ordinary word."""
         found = self.classes.get(word)
-        return self.classes.get(word.lower(), 0) if found is None else found
+        if found is not None:
+            return found
+        if len(word) == 1:  # "M." is a title in French, "m." a metre
+            return 0
+        found = self.classes.get(word.lower(), 0)
+        capitals = len(word) > 2 and "." not in word and word.isupper()
+        return found & (NEVER | NUMBER) if capitals else found  # "EST" is no estimate
 
 
 class _File(TypedDict, total=False):
@@ -52,35 +62,42 @@ class _File(TypedDict, total=False):
     may: list[str]
     ends: list[str]
     time: list[str]
+    units: list[str]
     starters: list[str]
     weak_starters: list[str]
     labels: list[str]
     calendar: list[str]
+    time_openers: list[str]
     ordinal_cues: list[str]
     ordinal_nouns: list[str]
+    particles: list[str]
     ordinals: bool
+    dotted_dates: bool
     elision: bool
     function_words: list[str]
     quote_particles: dict[str, str]
 
 
-@cache
 def languages() -> tuple[str, ...]:
     """The languages that have a table."""
-    folder = resources.files(__package__) / "data"
-    return tuple(sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".json")))
+    return tuple(_TABLES)
 
 
-@cache
 def load(lang: str) -> Table:
     """The table of `lang`; a language without one gets the English words and no more."""
     code = lang.lower().replace("_", "-").split("-", 1)[0]
-    if code not in languages():
-        code = "en"
-    text = (resources.files(__package__) / "data" / f"{code}.json").read_text("utf-8")
-    raw: _File = json.loads(text)
-    own = _table(code, raw)
-    return own if code in _LATIN else _with_latin_words(own, load("en"))
+    return _TABLES.get(code, _TABLES["en"])
+
+
+def _read_all() -> dict[str, Table]:
+    folder = resources.files(__package__) / "data"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
+    own = {f.name[:-5]: _table(f.name[:-5], json.loads(f.read_text("utf-8"))) for f in files}
+    english = own["en"]
+    return {
+        code: table if code in _LATIN else _with_latin_words(table, english)
+        for code, table in own.items()
+    }
 
 
 def _table(lang: str, raw: _File) -> Table:
@@ -91,6 +108,7 @@ def _table(lang: str, raw: _File) -> Table:
         (raw.get("may", []), MAY),
         (raw.get("ends", []), ENDS),
         (raw.get("time", []), TIME),
+        (raw.get("units", []), UNIT),
     ):
         for word in words:
             classes[word] = classes.get(word, 0) | bit
@@ -101,9 +119,13 @@ def _table(lang: str, raw: _File) -> Table:
         weak_starters=frozenset(raw.get("weak_starters", [])),
         labels=frozenset(raw.get("labels", [])),
         calendar=frozenset(raw.get("calendar", [])),
+        time_openers=frozenset(raw.get("time_openers", [])),
         ordinal_cues=frozenset(raw.get("ordinal_cues", [])),
         ordinal_nouns=frozenset(raw.get("ordinal_nouns", [])),
+        first_parts=frozenset(word.split(".", 1)[0] for word in classes if "." in word),
+        particles=frozenset(raw.get("particles", [])),
         ordinals=raw.get("ordinals", False),
+        dotted_dates=raw.get("dotted_dates", False),
         elision=raw.get("elision", False),
         function_words=frozenset(raw.get("function_words", [])),
         quote_particles=raw.get("quote_particles", {}),
@@ -119,4 +141,8 @@ def _with_latin_words(own: Table, latin: Table) -> Table:
         weak_starters=own.weak_starters | latin.weak_starters,
         labels=own.labels | latin.labels,
         calendar=own.calendar | latin.calendar,
+        particles=own.particles | latin.particles,
     )
+
+
+_TABLES: Final = _read_all()  # at import: a session that needs one does not wait for a disk
