@@ -85,11 +85,11 @@ class OnnxSynthesizer:
         try:
             samples, frames = self._session.run(["audio", DURATIONS], inputs, options)
         except Exception as error:
-            if stop:
+            if stop.is_set:
                 raise Stopped from None
             message = f"the engine failed ({type(error).__name__}); try again"
             raise SynthesisError("engine_failed", message, retryable=True) from None
-        if stop:
+        if stop.is_set:
             raise Stopped
         return samples, frames[0].astype(np.int64)
 

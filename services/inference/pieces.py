@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil
 from typing import Final
 
@@ -110,20 +111,18 @@ def _ranks(units: Sequence[Token]) -> list[int]:
 
 
 def _best_end(units: Sequence[Token], ranks: Sequence[int], start: int, limit: int) -> int:
-    left = sum(_size(unit) for unit in units[start:])
+    sizes = list(accumulate(map(_size, units[start:])))
+    left = sizes[-1]
     if left <= limit:
         return len(units)
     target = left / ceil(left / limit)
-    best = (NOTHING - 1, 0.0, start + 1)
-    size = 0
-    for end in range(start + 1, len(units) + 1):
-        size += _size(units[end - 1])
-        if size > limit:
-            break
+
+    def merit(end: int, size: int) -> tuple[int, float]:
         # Early marks do not count: a short first piece would leave too much for the others.
-        rank = ranks[end - 1] if size >= target / 2 else NOTHING
-        best = max(best, (rank, -abs(size - target), end))
-    return best[2]
+        return ranks[end - 1] if size >= target / 2 else NOTHING, -abs(size - target)
+
+    ends = ((end, size) for end, size in enumerate(sizes, start + 1) if size <= limit)
+    return max(ends, key=lambda candidate: merit(*candidate))[0]
 
 
 def _piece(units: Sequence[Token], rank: int) -> Piece | None:

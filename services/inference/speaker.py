@@ -131,7 +131,7 @@ class Speaker:
                 telemetry.synthesis_queue.observe(job.waited_s)
                 yield Started(told.begin(prepared, audio, job))
             for frame in told.add(audio, job, last=not more):
-                if stop:
+                if stop.is_set:
                     raise Stopped
                 yield frame
         finished = told.end()
@@ -151,7 +151,7 @@ class Speaker:
         self, engine: Synthesizer, prepared: Prepared, index: int, stop: Stop
     ) -> Job[Audio]:
         def work() -> Audio:
-            if stop:
+            if stop.is_set:
                 raise Stopped
             return engine.synthesize(prepared, index, stop)
 

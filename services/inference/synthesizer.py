@@ -36,24 +36,21 @@ class Stop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._set = False
+        self.is_set = False
         self._callbacks: list[Callable[[], None]] = []
-
-    def __bool__(self) -> bool:
-        return self._set
 
     def set(self) -> None:
         """Stop now: runs what engines asked for, once. Safe from any thread."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
-            self._set = True
+            self.is_set = True
         for callback in callbacks:
             callback()
 
     def on_set(self, callback: Callable[[], None]) -> None:
         """Run `callback` when the flag is set; at once if it is already."""
         with self._lock:
-            if not self._set:
+            if not self.is_set:
                 self._callbacks.append(callback)
                 return
         callback()

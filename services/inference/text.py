@@ -48,7 +48,7 @@ def clean(text: str) -> str:
 
 def _is_mute(character: str) -> bool:
     category = unicodedata.category(character)
-    if category == "So":
+    if category in ("So", "Sk"):  # Sk: the skin tones of emoji
         return ord(character) >= _FIRST_PICTOGRAPH
     return (
         category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") or character in "\ufe0e\ufe0f\u20e3"

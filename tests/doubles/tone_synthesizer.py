@@ -100,7 +100,7 @@ class ToneSynthesizer:
         stop.on_set(woken.set)
         if seconds > 0:
             woken.wait(seconds)
-        if stop:
+        if stop.is_set:
             raise Stopped
 
 

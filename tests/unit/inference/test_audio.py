@@ -1,0 +1,116 @@
+"""Samples: trimming, clipping, rates, frames."""
+
+from __future__ import annotations
+
+import io
+import wave
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.inference.audio import FrameStream, to_pcm, trim, wav_header
+from services.inference.synthesizer import Samples
+
+RATE = 24_000
+
+
+def sine(seconds: float, amplitude: float = 0.5, pitch: float = 300) -> Samples:
+    phase = np.arange(round(seconds * RATE)) * (2 * np.pi * pitch / RATE)
+    return (amplitude * np.sin(phase)).astype(np.float32)
+
+
+def silence(seconds: float) -> Samples:
+    return np.zeros(round(seconds * RATE), np.float32)
+
+
+def decoded(pcm: bytes) -> list[int]:
+    return np.frombuffer(pcm, "<i2").tolist()
+
+
+def test_silence_is_cut_to_a_lead_and_a_pause() -> None:
+    trimmed = trim(np.concatenate([silence(0.3), sine(1), silence(0.6)]), RATE, 0.2)
+    assert trimmed.lead == round(0.27 * RATE)
+    assert len(trimmed.samples) == round(1.23 * RATE)
+    assert trimmed.sound_end == round(1.03 * RATE)
+
+
+def test_no_more_pause_than_there_is() -> None:
+    trimmed = trim(np.concatenate([sine(1), silence(0.1)]), RATE, 0.3)
+    assert (trimmed.lead, len(trimmed.samples)) == (0, round(1.1 * RATE))
+
+
+def test_a_quiet_breath_is_kept() -> None:
+    breath = sine(0.1, amplitude=0.008)  # -45 dBFS
+    trimmed = trim(np.concatenate([silence(0.2), breath, sine(0.5), silence(0.2)]), RATE, 0)
+    assert trimmed.lead == round(0.17 * RATE)
+
+
+def test_cuts_do_not_click() -> None:
+    trimmed = trim(sine(0.5) + np.float32(0.2), RATE, 0)
+    assert trimmed.samples[0] == 0 and abs(trimmed.samples[-1]) < 1e-6
+    assert np.abs(np.diff(trimmed.samples)).max() < 0.06
+
+
+@pytest.mark.parametrize("samples", [silence(0), silence(0.001), silence(1)])
+def test_nothing_to_hear_gives_no_samples(samples: Samples) -> None:
+    assert len(trim(samples, RATE, 0.3).samples) == 0
+
+
+def test_too_loud_is_clipped_and_never_wraps() -> None:
+    samples = np.array([0, 1, -1, 1.0001, 7, -7, np.inf, -np.inf, np.nan, 0.5], np.float32)
+    top = 32767
+    assert decoded(to_pcm(samples)) == [0, top, -top, top, top, -top, top, -top, 0, 16384]
+
+
+@given(st.lists(st.floats(width=32), max_size=50))
+def test_any_samples_become_pcm(values: list[float]) -> None:
+    pcm = decoded(to_pcm(np.array(values, np.float32)))
+    assert len(pcm) == len(values)
+    assert all(np.sign(p) in (0, np.sign(v)) for p, v in zip(pcm, values, strict=True) if v == v)
+
+
+@given(
+    st.lists(st.integers(min_value=0, max_value=20_000), min_size=1, max_size=5),
+    st.integers(min_value=0, max_value=50_000),
+    st.sampled_from([8_000, 16_000, 24_000, 44_100, 48_000]),
+)
+def test_frames_hold_every_sample_but_the_skipped_ones(
+    sizes: list[int], skip: int, rate: int
+) -> None:
+    rng = np.random.default_rng(1)
+    pieces = [rng.uniform(-1, 1, size).astype(np.float32) for size in sizes]
+
+    def run(skip: int) -> tuple[list[bytes], FrameStream]:
+        stream = FrameStream(RATE, rate, skip)
+        frames: list[bytes] = []
+        for index, piece in enumerate(pieces):
+            frames += stream.feed(piece, last=index == len(pieces) - 1)
+        return frames, stream
+
+    whole = b"".join(run(0)[0])
+    frames, stream = run(skip)
+    assert b"".join(frames) == whole[2 * skip :]
+    assert (stream.samples + stream.skipped) * 2 == len(whole)
+    assert abs(len(whole) / 2 - sum(sizes) * rate / RATE) <= len(sizes) + 1
+    assert all(0 < len(frame) <= 16_000 and len(frame) % 2 == 0 for frame in frames)
+    if frames:
+        assert len(frames[0]) <= 2 * 0.1 * rate
+        assert max(map(len, frames)) <= 2 * 0.32 * rate
+
+
+def test_a_resampled_tone_keeps_its_pitch() -> None:
+    stream = FrameStream(RATE, 16_000)
+    pcm = b"".join(stream.feed(sine(1, pitch=1000), last=True))
+    spectrum = np.abs(np.fft.rfft(np.frombuffer(pcm, "<i2")))
+    assert len(pcm) == 32_000
+    assert int(spectrum.argmax()) == 1000
+
+
+def test_a_wav_is_read_by_others() -> None:
+    pcm = to_pcm(sine(0.1))
+    with wave.open(io.BytesIO(wav_header(RATE, len(pcm)) + pcm)) as reader:
+        assert (reader.getframerate(), reader.getnchannels(), reader.getsampwidth()) == (RATE, 1, 2)
+        assert reader.readframes(10_000) == pcm
+    assert wav_header(RATE, None)[-4:] == b"\xff\xff\xff\xff"

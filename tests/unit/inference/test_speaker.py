@@ -1,0 +1,235 @@
+"""The speaker and its workers, around the tone double."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from firstword.session_protocol import Synthesize
+from services.inference.audio import to_pcm
+from services.inference.settings import InferenceSettings
+from services.inference.speaker import Finished, Speaker, Started
+from services.inference.synthesizer import Stop, Stopped, SynthesisError
+from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
+from tests.support import eventually
+
+Make: TypeAlias = Callable[..., Awaitable[tuple[Speaker, ToneSynthesizer]]]
+
+LONG = "This is a text that is longer than one piece of the double, so it comes in several parts."
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    """Starts a speaker: `make(ToneOptions(…), hang_s=…)`."""
+    started: list[tuple[Speaker, ToneSynthesizer]] = []
+
+    async def build(
+        options: ToneOptions | None = None, **settings: Any
+    ) -> tuple[Speaker, ToneSynthesizer]:
+        engine = ToneSynthesizer(options)
+        speaker = Speaker(lambda: engine, replace(InferenceSettings(), **settings))
+        started.append((speaker, engine))
+        await speaker.start()
+        return speaker, engine
+
+    yield build
+    for speaker, engine in started:
+        engine.release()
+        speaker.close()
+        await rest(speaker)
+
+
+async def rest(speaker: Speaker) -> None:
+    await eventually(lambda: not speaker.busy, "the workers are idle")
+
+
+def ask(text: str = "Hello.", **fields: Any) -> Synthesize:
+    return Synthesize(id="1", text=text, **fields)
+
+
+async def hear(
+    speaker: Speaker, request: Synthesize, stop: Stop | None = None
+) -> tuple[str, bytes, Finished]:
+    plan, pcm, finished = "", b"", None
+    async with aclosing(speaker.speak(request, stop or Stop())) as outputs:
+        async for output in outputs:
+            match output:
+                case Started():
+                    plan = output.plan
+                case bytes():
+                    assert plan
+                    pcm += output
+                case Finished():
+                    finished = output
+    assert finished is not None
+    return plan, pcm, finished
+
+
+async def test_a_text_of_several_pieces_arrives_whole(make: Make) -> None:
+    speaker, _ = await make()
+    plan, pcm, finished = await hear(speaker, ask(LONG))
+    assert pcm == to_pcm(expected_samples(LONG))
+    assert finished.duration_s == len(pcm) / 48_000
+    assert [LONG[w[0] : w[1]] for w in finished.words][:3] == ["This", "is", "a"]
+    starts = [w[2] for w in finished.words]
+    assert starts == sorted(starts) and finished.words[-1][3] <= finished.duration_s
+    assert plan == (await hear(speaker, ask(LONG)))[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ask("Hello!"),
+        ask(voice="af_bella"),
+        ask(speed=1.5),
+        ask(sample_rate=16_000),
+        ask(voice="bf_emma"),
+    ],
+)
+async def test_another_request_has_another_plan(make: Make, other: Synthesize) -> None:
+    speaker, _ = await make()
+    assert (await hear(speaker, ask()))[0] != (await hear(speaker, other))[0]
+
+
+async def test_samples_are_skipped_only_under_the_same_plan(make: Make) -> None:
+    speaker, _ = await make()
+    plan, whole, first = await hear(speaker, ask(LONG))
+    again = ask(LONG, skip_samples=12_345, plan=plan)
+    _, rest, finished = await hear(speaker, again)
+    assert rest == whole[2 * 12_345 :]
+    assert finished.duration_s == first.duration_s
+    _, other, _ = await hear(speaker, replace(again, plan="another"))
+    assert other == whole
+    _, nothing, _ = await hear(speaker, replace(again, skip_samples=10**9))
+    assert nothing == b""
+
+
+async def test_nothing_to_say_is_no_audio_and_no_error(make: Make) -> None:
+    speaker, _ = await make()
+    plan, pcm, finished = await hear(speaker, ask("… 😀 !"))
+    assert plan and pcm == b"" and finished.duration_s == 0
+
+
+async def test_requests_are_refused_with_the_reason(make: Make) -> None:
+    speaker, _ = await make()
+    with pytest.raises(SynthesisError, match="unknown_voice"):
+        await hear(speaker, ask(voice="nobody"))
+
+
+async def test_before_the_engine_is_loaded(make: Make) -> None:
+    speaker = Speaker(ToneSynthesizer, InferenceSettings())
+    assert speaker.unwell() == "the engine is loading"
+    assert speaker.name == ""
+    with pytest.raises(SynthesisError, match="loading") as caught:
+        await hear(speaker, ask())
+    assert caught.value.retryable
+    speaker.close()
+
+
+async def test_a_failing_engine_is_told_and_the_next_request_speaks(make: Make) -> None:
+    speaker, _ = await make(ToneOptions(fail_times=1))
+    with pytest.raises(SynthesisError, match="engine_failed"):
+        await hear(speaker, ask())
+    assert (await hear(speaker, ask()))[1] == to_pcm(expected_samples("Hello."))
+    assert speaker.unwell() is None
+
+
+async def test_a_stop_ends_a_synthesis_that_runs(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(latency_s=60))
+    stop = Stop()
+    hearing = asyncio.create_task(hear(speaker, ask(), stop))
+    await eventually(engine.running.is_set, "the engine works")
+    stop.set()
+    with pytest.raises(Stopped):
+        await hearing
+    await rest(speaker)
+
+
+async def test_a_listener_that_goes_away_stops_the_synthesis(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(latency_s=60))
+    hearing = asyncio.create_task(hear(speaker, ask()))
+    await eventually(engine.running.is_set, "the engine works")
+    hearing.cancel()
+    await asyncio.wait({hearing})
+    await rest(speaker)
+
+
+async def test_a_stop_set_early_starts_nothing(make: Make) -> None:
+    speaker, engine = await make()
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        await hear(speaker, ask(), stop)
+    assert not engine.running.is_set()
+
+
+async def test_a_hang_is_reported_and_turns_health_red(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(hang=True), hang_s=0.05)
+    waiting = asyncio.create_task(hear(speaker, ask("Second.")))
+    with pytest.raises(SynthesisError, match="synthesis_stuck") as caught:
+        await hear(speaker, ask())
+    assert caught.value.retryable
+    with pytest.raises(SynthesisError, match="synthesis_stuck"):
+        await waiting
+    assert "hangs" in (speaker.unwell() or "")
+    engine.release()
+    await eventually(lambda: speaker.unwell() is None, "the hang is over")
+
+
+async def test_more_requests_than_may_wait_are_refused(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(latency_s=60), max_waiting=1)
+    stop = Stop()
+    hearing = asyncio.create_task(hear(speaker, ask(), stop))
+    await eventually(engine.running.is_set, "the engine works")
+    with pytest.raises(SynthesisError, match="busy") as caught:
+        await hear(speaker, ask())
+    assert caught.value.retryable
+    stop.set()
+    await asyncio.wait({hearing})
+
+
+async def test_a_short_request_does_not_wait_for_all_of_a_long_one(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(chars_per_piece=10, latency_s=0.01))
+    order: list[str] = []
+
+    async def timed(name: str, text: str) -> None:
+        await hear(speaker, ask(text))
+        order.append(name)
+
+    long = asyncio.create_task(timed("long", "word " * 100))
+    await eventually(engine.running.is_set, "the engine works on the long one")
+    await timed("short", "Short one.")
+    await long
+    assert order == ["short", "long"]
+
+
+async def test_many_at_once_never_mix(make: Make) -> None:
+    speaker, _ = await make(ToneOptions(chars_per_piece=7, ms_per_char=10), workers=3)
+    texts = [f"Speaker number {n} says its own {n * 17} words." for n in range(20)]
+    heard = await asyncio.gather(*(hear(speaker, ask(text)) for text in texts))
+    options = ToneOptions(chars_per_piece=7, ms_per_char=10)
+    for text, (_, pcm, _) in zip(texts, heard, strict=True):
+        assert pcm == to_pcm(expected_samples(text, options=options))
+
+
+async def test_resampled_audio_has_the_right_length(make: Make) -> None:
+    speaker, _ = await make()
+    _, pcm, finished = await hear(speaker, ask(LONG, sample_rate=16_000))
+    assert len(pcm) / 2 == round(len(expected_samples(LONG)) * 2 / 3)
+    assert np.frombuffer(pcm, "<i2").any() and finished.duration_s == len(pcm) / 32_000
+
+
+def test_a_stop_runs_its_callbacks_once() -> None:
+    stop, calls = Stop(), list[int]()
+    stop.on_set(lambda: calls.append(1))
+    assert not stop.is_set
+    stop.set()
+    stop.set()
+    stop.on_set(lambda: calls.append(2))
+    assert stop.is_set and calls == [1, 2]
