@@ -48,7 +48,8 @@ def add_routes(app: web.Application, health: Health) -> None:
         )
 
     async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=telemetry.render(), content_type="text/plain", charset="utf-8")
+        body = await asyncio.to_thread(telemetry.render)  # it reads files about this process
+        return web.Response(body=body, content_type="text/plain", charset="utf-8")
 
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
@@ -56,10 +57,20 @@ def add_routes(app: web.Application, health: Health) -> None:
 
 
 class HttpServer:
-    """An aiohttp application on an address; port 0 picks a free one. `address` is host:port."""
+    """An aiohttp application on an address; port 0 picks a free one. `address` is host:port.
 
-    def __init__(self, app: web.Application, host: str, port: int) -> None:
-        self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1)
+    With `cancel_when_gone`, the handler of a caller who hangs up is cancelled at once.
+    """
+
+    def __init__(
+        self, app: web.Application, host: str, port: int, *, cancel_when_gone: bool = False
+    ) -> None:
+        self._runner = web.AppRunner(
+            app,
+            handle_signals=False,
+            shutdown_timeout=1,
+            handler_cancellation=cancel_when_gone,
+        )
         self._host = host
         self._port = port
         self.address = ""

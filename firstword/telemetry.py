@@ -100,11 +100,27 @@ synthesis_errors = Counter(
     "firstword_synthesis_errors_total", "Requests refused or failed, by code.", ["code"]
 )
 
+# -- agent ----------------------------------------------------------------------------------------
+
+callers = Gauge("firstword_agent_callers", "Callers connected now, by door (sse, ws).", ["door"])
+caller_turns = Counter(
+    "firstword_agent_turns_total",
+    "Turns that callers asked for, by how they ended (complete, cancelled, gone, lost, failed).",
+    ["outcome"],
+)
+refused_requests = Counter(
+    "firstword_agent_refused_requests_total",
+    "Requests and frames of callers that were refused, by code.",
+    ["code"],
+)
+
 # Outcomes that dashboards divide by exist from the start, as zeros.
 for _outcome in ("done", "error", "cancelled"):
     segments.labels(_outcome)
 for _outcome in ("complete", "abandoned", "cancelled"):
     turns.labels(_outcome)
+for _outcome in ("complete", "cancelled", "gone", "lost", "failed"):
+    caller_turns.labels(_outcome)
 for _mode in ("stream", "batch"):
     client_first_audio.labels(_mode)
 

@@ -1,0 +1,159 @@
+"""A caller's turns: written by a token source, published, and heard as events come back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from firstword import messages as m
+from firstword import telemetry
+from firstword.client import Listener, Manner, Session
+from firstword.errors import FirstwordError
+from services.agent.core import Say
+from services.agent.source import TokenSource
+
+
+class CallerGone(Exception):
+    """The caller has hung up: nobody hears what is said."""
+
+
+class Outlet(Protocol):
+    """What a caller hears through. Everything raises CallerGone when the caller is gone."""
+
+    async def text(self, turn: str, piece: str) -> None: ...
+    async def event(self, message: m.Audio) -> None: ...
+    async def error(self, turn: str | None, error: FirstwordError) -> None: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn that this caller asked for and that is not over."""
+
+    name: str
+    say: Say
+    asked_at: float
+    written: bool = False
+    heard: bool = False
+
+
+def new_turn_name() -> str:
+    """A name no other turn has."""
+    return f"t-{secrets.token_hex(6)}"
+
+
+class Conversation:
+    """One caller in one session. `write` and `follow` run side by side, in tasks of the caller."""
+
+    def __init__(
+        self,
+        session: Session,
+        listener: Listener,
+        source: Callable[[Say], TokenSource],
+        outlet: Outlet,
+        patience_s: float,
+    ) -> None:
+        self.turns: dict[str, Turn] = {}
+        self._session = session
+        self._listener = listener
+        self._source = source
+        self._outlet = outlet
+        self._patience_s = patience_s
+
+    def begin(self, say: Say, name: str) -> Turn:
+        """Start a turn's clock; `write` it next."""
+        turn = Turn(name, say, asyncio.get_running_loop().time())
+        self.turns[name] = turn
+        return turn
+
+    async def write(self, turn: Turn) -> None:
+        """Have the turn written and publish it: as it comes, or in batch mode as a whole.
+
+        Raises FirstwordError if it cannot be published, CallerGone as the outlet does.
+        A source that fails is reported to the caller, and what it wrote is spoken.
+        """
+        say = turn.say
+        manner = Manner(voice=say.voice, speed=say.speed, lang=say.lang)
+        pieces = self._told(turn)
+        if say.mode == "batch":
+            async with aclosing(pieces):
+                whole = "".join([piece async for piece in pieces])
+            await self._session.say(whole, turn=turn.name, manner=manner)
+        else:
+            await self._session.stream(pieces, turn=turn.name, manner=manner)
+        turn.written = True
+
+    async def follow(self, last: Turn | None = None) -> None:
+        """Hand events to the caller until the session is closed, or the turn `last` is over."""
+        while last is None or last.name in self.turns:
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    event = await anext(self._listener)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                await self._give_up_on_written_turns()
+                continue
+            self._time_first_audio(event.message)
+            await self._outlet.event(event.message)
+            if isinstance(event.message, m.TurnDone):
+                self.end(event.message.turn, "complete")
+            elif isinstance(event.message, m.TurnCancelled):
+                self.end(event.message.turn, "cancelled")
+
+    def end(self, name: str, outcome: str) -> None:
+        """Count a turn of ours as over; a name that is not ours changes nothing."""
+        if self.turns.pop(name, None) is not None:
+            telemetry.caller_turns.labels(outcome).inc()
+
+    async def leave(self) -> None:
+        """The caller is gone: stop what it had asked for."""
+        for name in list(self.turns):
+            self.end(name, "gone")
+            try:
+                await self._session.cancel(name)
+            except FirstwordError as error:
+                telemetry.logger().warning("cancel_failed", turn=name, code=error.code)
+
+    async def _told(self, turn: Turn) -> AsyncGenerator[str, None]:
+        """The source's pieces, each shown to the caller before it is published."""
+        pieces = self._source(turn.say).stream(turn.say.text)
+        try:
+            async for piece in pieces:
+                await self._outlet.text(turn.name, piece)
+                yield piece
+        except CallerGone:
+            raise
+        except Exception as error:
+            # A model's error may quote the prompt: its kind is all that may be told.
+            telemetry.logger().warning("source_failed", error=type(error).__name__)
+            failure = FirstwordError(
+                "source_failed",
+                "the reply broke off; what was written of it is spoken",
+                retryable=True,
+            )
+            await self._outlet.error(turn.name, failure)
+        finally:
+            if (close := getattr(pieces, "aclose", None)) is not None:
+                await close()
+
+    async def _give_up_on_written_turns(self) -> None:
+        for turn in [turn for turn in self.turns.values() if turn.written]:
+            self.end(turn.name, "lost")
+            silence = FirstwordError(
+                "no_speech",
+                f"nothing was heard for {self._patience_s:g} s: are a segmenter, a gateway and an "
+                "inference service running?",
+                retryable=True,
+            )
+            await self._outlet.error(turn.name, silence)
+
+    def _time_first_audio(self, message: m.Audio) -> None:
+        turn = self.turns.get(message.turn) if isinstance(message, m.AudioChunk) else None
+        if turn is not None and not turn.heard:
+            turn.heard = True
+            now = asyncio.get_running_loop().time()
+            telemetry.client_first_audio.labels(turn.say.mode).observe(now - turn.asked_at)

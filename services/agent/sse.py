@@ -1,0 +1,76 @@
+"""`POST /invocations`: one turn, answered with server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from aiohttp import web
+
+from firstword import messages as m
+from firstword.errors import FirstwordError
+from services.agent.conversation import CallerGone, Conversation
+from services.agent.core import Say, SseTurn, agent_start, error_event, text_delta
+
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",  # a proxy that collects the stream would undo what we are for
+}
+
+
+class SseOutlet:
+    """Writes the events of one turn as `data:` lines."""
+
+    def __init__(self, response: web.StreamResponse, turn: str) -> None:
+        self._response = response
+        self._name = turn
+        self._turn = SseTurn(turn)
+
+    async def start(self, session: str, mode: str) -> None:
+        await self._send(agent_start(session, self._name, mode))
+
+    async def text(self, turn: str, piece: str) -> None:
+        await self._send(text_delta(turn, piece))
+
+    async def event(self, message: m.Audio) -> None:
+        for event in self._turn.feed(message):
+            await self._send(event)
+
+    async def error(self, turn: str | None, error: FirstwordError) -> None:
+        await self._send(error_event(error, turn))
+
+    async def finish(self, reason: str) -> None:
+        """End the turn for the caller, if it has not ended."""
+        if not self._turn.over:
+            for event in self._turn.finish(reason):
+                await self._send(event)
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        try:
+            await self._response.write(f"data: {json.dumps(event)}\n\n".encode())
+        except ConnectionError as error:
+            raise CallerGone from error
+
+
+async def speak(conversation: Conversation, outlet: SseOutlet, say: Say, name: str) -> None:
+    """Have one turn written and hand it to the caller until it is over.
+
+    Raises CallerGone. What goes wrong otherwise is told to the caller.
+    """
+    turn = conversation.begin(say, name)
+    failure: FirstwordError | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(conversation.write(turn))
+            await conversation.follow(turn)
+            writing.cancel()
+    except* FirstwordError as group:
+        failure = next(e for e in group.exceptions if isinstance(e, FirstwordError))
+    except* CallerGone:
+        raise CallerGone from None
+    if failure is not None:
+        conversation.end(name, "failed")
+        await outlet.error(name, failure)
+    await outlet.finish("failed")
