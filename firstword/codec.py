@@ -9,18 +9,20 @@ inside a character, become lone surrogates (surrogateescape) and are joined agai
 from __future__ import annotations
 
 import dataclasses
-import types
+import math
 from collections.abc import Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgpack
 
 from firstword import messages as m
 from firstword.errors import DecodeError
+from firstword.ids import is_entry_id
 from firstword.keys import NAME, check_name
 
 VERSION = 1
 MAX_ENTRY_BYTES = 1_048_576
+MAX_INT = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -105,16 +107,23 @@ def decode_ingress(entry: Mapping[bytes, bytes]) -> list[m.Ingress]:
         found = _plain(raw) if packed is None else [_enveloped(body | _src(raw))]
         messages = [message for message in found if message is not None]
         for message in messages:
-            check_name("session", message.session)
-            turn = getattr(message, "turn", None)
-            if turn is not None:
-                check_name("turn", turn)
+            _check(message)
     except DecodeError as error:
         session = body.get("session")
         if isinstance(session, str) and NAME.fullmatch(session):
             error.session = session
         raise
     return messages
+
+
+def _check(message: m.Ingress) -> None:
+    """Names and ids are used in keys, scripts and arithmetic: only good ones go further."""
+    check_name("session", message.session)
+    turn = getattr(message, "turn", None)
+    if turn is not None:
+        check_name("turn", turn)
+    if message.src is not None and not is_entry_id(message.src):
+        raise DecodeError("bad_field", "src must be an entry id: only the door sets it")
 
 
 def _enveloped(body: Mapping[str, Any]) -> m.Ingress | None:
@@ -145,10 +154,12 @@ def _plain(given: Mapping[str, str]) -> list[m.Ingress | None]:
     if kind is not None:
         cls = INGRESS.get(kind)
         return [None if cls is None else _build(cls, _parse_strings(cls, raw))]
-    kinds = [k for k in ("text", "flush", "cancel", "end", "close") if k in raw]
+    kinds = [k for k in ("open", "text", "flush", "cancel", "end", "close") if k in raw]
     kinds = [k for k in kinds if k == "text" or raw[k] not in ("", "0")]
     if not kinds:
-        raise DecodeError("nothing_to_do", "give text, or one of flush, end, cancel, close as 1")
+        raise DecodeError(
+            "nothing_to_do", "give text, or one of open, flush, end, cancel, close as 1"
+        )
     if len(kinds) > 1 and "seq" in raw:
         raise DecodeError("ambiguous_seq", "with seq, publish text and end as entries of their own")
     return [_build(INGRESS[k], _parse_strings(INGRESS[k], raw)) for k in kinds]
@@ -159,58 +170,77 @@ def _text(value: bytes) -> str:
 
 
 def _parse_strings(cls: type[Any], raw: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of `cls` among plain strings, numbers as numbers."""
     out: dict[str, Any] = {}
-    for name, (accepted, _optional, _required) in _spec(cls).items():
+    for name, (wanted, _required) in _spec(cls).items():
         if name not in raw:
             continue
-        value = raw[name]
         try:
-            if int in accepted:
-                out[name] = int(value)
-            elif float in accepted:
-                out[name] = float(value)
-            else:
-                out[name] = value
+            out[name] = wanted(raw[name]) if wanted in (int, float) else raw[name]
         except ValueError:
-            raise DecodeError("bad_field", f"{name} must be a number") from None
+            raise _bad_field(cls, name, wanted) from None
     return out
 
 
 def _build(cls: type[T], body: Mapping[str, Any]) -> T:
     values: dict[str, Any] = {}
-    for name, (accepted, optional, required) in _spec(cls).items():
+    for name, (wanted, required) in _spec(cls).items():
         value = body.get(name)
         if value is None:
-            if required and not optional:
+            if required:
                 raise DecodeError("missing_field", f"{TYPE_OF[cls]} needs {name}")
             continue
-        if isinstance(value, bool) and bool not in accepted:
-            raise DecodeError("bad_field", f"{TYPE_OF[cls]}.{name} has the wrong type")
-        if isinstance(value, int) and float in accepted:
+        if wanted is float and type(value) is int:
             value = float(value)
-        if not isinstance(value, accepted):
-            raise DecodeError("bad_field", f"{TYPE_OF[cls]}.{name} has the wrong type")
+        if type(value) is not wanted or not _in_range(value):
+            raise _bad_field(cls, name, wanted)
         values[name] = value
     return cls(**values)
 
 
-_Spec = dict[str, tuple[tuple[type, ...], bool, bool]]
+def _in_range(value: Any) -> bool:
+    """Numbers count or measure something, and must fit wherever they are stored again."""
+    if type(value) is int:
+        return 0 <= value <= MAX_INT
+    return type(value) is not float or math.isfinite(value)
+
+
+_WORDS = {
+    str: "text",
+    int: "a whole number, 0 or more",
+    float: "a finite number",
+    bool: "true or false",
+    bytes: "binary",
+    dict: "a map",
+    list: "a list",
+}
+
+
+def _bad_field(cls: type[Any], name: str, wanted: type) -> DecodeError:
+    return DecodeError("bad_field", f"{TYPE_OF[cls]}.{name} must be {_WORDS[wanted]}")
+
+
+_Spec = dict[str, tuple[type, bool]]
 _specs: dict[type, _Spec] = {}
 
 
 def _spec(cls: type[Any]) -> _Spec:
-    """Per field: accepted types, whether None is allowed, whether it must be given."""
+    """Per field: its type, and whether it must be given. A field that may be None need not."""
     if cls not in _specs:
         hints = get_type_hints(cls)
-        spec: _Spec = {}
-        for field in dataclasses.fields(cls):
-            hint = hints[field.name]
-            union = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-            accepted = tuple(get_origin(a) or a for a in union if a is not type(None))
-            required = (
+        _specs[cls] = {
+            field.name: (
+                _plain_type(hints[field.name]),
                 field.default is dataclasses.MISSING
-                and field.default_factory is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING,
             )
-            spec[field.name] = (accepted, type(None) in union, required)
-        _specs[cls] = spec
+            for field in dataclasses.fields(cls)
+        }
     return _specs[cls]
+
+
+def _plain_type(hint: Any) -> type:
+    """`dict` of `dict[str, Any] | None`."""
+    hint = next((a for a in get_args(hint) if type(None) in get_args(hint)), hint)
+    origin: type = get_origin(hint) or hint
+    return origin

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 START = "0-0"
+_LAST = 2**64 - 1  # either half of an id is a 64-bit number
+_ENTRY_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
+
+
+def is_entry_id(text: str) -> bool:
+    """Whether this is a complete entry id, as the server writes it."""
+    return _ENTRY_ID.fullmatch(text) is not None
 
 
 def id_key(entry_id: str) -> tuple[int, int]:
@@ -14,7 +23,7 @@ def id_key(entry_id: str) -> tuple[int, int]:
 def id_after(entry_id: str) -> str:
     """The least id greater than this one."""
     milliseconds, sequence = id_key(entry_id)
-    return f"{milliseconds}-{sequence + 1}"
+    return f"{milliseconds}-{sequence + 1}" if sequence < _LAST else f"{milliseconds + 1}-0"
 
 
 def id_before(entry_id: str) -> str:
@@ -22,7 +31,7 @@ def id_before(entry_id: str) -> str:
     milliseconds, sequence = id_key(entry_id)
     if sequence:
         return f"{milliseconds}-{sequence - 1}"
-    return f"{milliseconds - 1}-{2**64 - 1}" if milliseconds else START
+    return f"{milliseconds - 1}-{_LAST}" if milliseconds else START
 
 
 def seconds_between(earlier: str, later: str) -> float:

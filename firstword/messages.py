@@ -226,8 +226,8 @@ class TurnDone:
     turn: str
     segments: int
     samples: int
-    ttfa_ms: float | None
     reason: str
+    ttfa_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

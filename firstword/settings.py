@@ -7,6 +7,7 @@ Every problem is reported at once, so an operator fixes a deployment in one roun
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from collections.abc import Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -84,9 +85,11 @@ def _parse(raw: str, hint: Any, limits: Mapping[str, Any]) -> Any:
     try:
         number = hint(raw)
     except ValueError:
-        raise ValueError(f"must be {kind}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"must be {kind}")
     low, high = limits["minimum"], limits["maximum"]
-    if (low is not None and not number >= low) or (high is not None and not number <= high):
+    if (low is not None and number < low) or (high is not None and number > high):
         bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
         raise ValueError(f"must be {kind} of {' and '.join(bounds)}")
     return number
