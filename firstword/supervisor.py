@@ -126,7 +126,6 @@ class Supervisor:
                 address = await member.address()
                 self.addresses[service.name] = address
                 self._announced[service.name].set()
-                self._tell(service.name, f"listens on {address}, getting ready")
                 await member.healthy(address)
         except TimeoutError:
             raise await member.failure(f"is not ready after {self._limits.start_s:g} s") from None

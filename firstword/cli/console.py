@@ -61,13 +61,12 @@ class Console:
 
     def bar(self, what: str, done: int, total: int) -> None:
         """Bytes on their way as a status."""
-        megabytes = f"{done / 1e6:.1f}"
         if total <= 0:
-            self.status(f"{what}  {megabytes} MB")
+            self.status(what + (f"  {done / 1e6:.1f} MB" if done else ""))
             return
         cells = min(_BAR_CELLS, done * _BAR_CELLS // total)
         bar = "#" * cells + "." * (_BAR_CELLS - cells)
-        self.status(f"[{bar}] {megabytes} of {total / 1e6:.1f} MB  {what}")
+        self.status(f"[{bar}] {done / 1e6:.1f} of {total / 1e6:.1f} MB  {what}")
 
     def _clear_status(self) -> None:
         if self._status:

@@ -111,12 +111,12 @@ def _words(message: m.Audio) -> str | None:
         case m.SegmentDone():
             return f"segment {message.n} done: {message.samples} samples"
         case m.TurnDone():
-            first = (
-                "" if message.ttfa_ms is None else f", first audio after {message.ttfa_ms:.0f} ms"
-            )
+            segments = f"{message.segments} segment" + "s" * (message.segments != 1)
+            ttfa = message.ttfa_ms
+            first_audio = "" if ttfa is None else f", first audio after {ttfa:.0f} ms"
             return (
-                f"turn {message.turn} done ({message.reason}): {message.segments} segments, "
-                f"{message.samples} samples{first}"
+                f"turn {message.turn} done ({message.reason}): {segments}, "
+                f"{message.samples} samples{first_audio}"
             )
         case m.TurnCancelled():
             return f"turn {message.turn} cancelled"

@@ -41,7 +41,7 @@ def _speed(performance: Performance) -> list[str]:
         pauses = f"{len(fall.waits_ms)} pause" + "s" * (len(fall.waits_ms) > 1)
         lines.append(
             f"Played as it came, it would have had {pauses} of {sum(fall.waits_ms) / 1000:.1f} s "
-            "in all, because synthesis was slower than speech."
+            "in all, where the next sentence was not there in time."
         )
     return lines
 

@@ -52,12 +52,15 @@ class WavFile:
                 pass
 
     def close(self) -> None:
-        """Write what is held; afterwards the file is a WAV file whatever came."""
+        """Write what is held; afterwards the file is a WAV file whatever came. May be repeated."""
+        if self._file.closed:
+            return
         if self._wave is None:
             self._set_rate(24_000)
         self._write_held()
         if self._wave is not None:
             self._wave.close()
+            self._wave = None
         self._file.close()
 
     def _set_rate(self, rate: int) -> None:
@@ -118,7 +121,7 @@ class RawOutput(LivePcm):
         super().__init__(write)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is held, and the stream is not ours."""
 
 
 # -- playing --------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from firstword import runfile
 from firstword.cli import loop, report, stack
 from firstword.cli.console import Console
-from firstword.cli.performance import Performance, Script, Sink, perform
+from firstword.cli.performance import Performance, Script, perform
 from firstword.cli.sinks import Player, RawOutput, WavFile, find_player
 from firstword.client import Firstword
 from firstword.supervisor import ServiceFailed, Tell
@@ -65,15 +66,33 @@ def _run(
     environ: Mapping[str, str],
     tell: Tell,
 ) -> int:
-    if runfile.resolve_url(environ) is None:
-        stack.fetch_assets(console, environ)
+    player = _player(options, console)
+    # Before anything is started: a file that cannot be written is told at once.
+    file = RawOutput(console.binary) if options.out == "-" else WavFile(Path(options.out))
+    show = _Show(options, console, file, player)
+    try:
+        if runfile.resolve_url(environ) is None:
+            stack.fetch_assets(console, environ)
 
-    async def command() -> int:
-        async with _deployment(environ, tell) as url, Firstword(url) as firstword:
-            await stack.require_services(firstword)
-            return await _show(firstword, script, modes, options, console)
+        async def command() -> int:
+            async with _deployment(environ, tell) as url, Firstword(url) as firstword:
+                await stack.require_services(firstword)
+                return await show.run(firstword, script, modes)
 
-    return loop.run(command())
+        return loop.run(command())
+    finally:
+        file.close()
+
+
+def _player(options: argparse.Namespace, console: Console) -> str | None:
+    """The player to use: by default only where a person is there to listen."""
+    wanted = console.interactive if options.play is None else options.play
+    if not wanted or options.out == "-":
+        return None
+    name = find_player()
+    if name is None and options.play:
+        console.note("No audio player found (paplay, aplay, ffplay, pw-play, afplay): not played.")
+    return name
 
 
 @contextlib.asynccontextmanager
@@ -97,63 +116,62 @@ async def _deployment(environ: Mapping[str, str], tell: Tell) -> AsyncIterator[s
     shutil.rmtree(log_dir, ignore_errors=True)
 
 
-async def _show(
-    firstword: Firstword,
-    script: Script,
-    modes: Sequence[str],
-    options: argparse.Namespace,
-    console: Console,
-) -> int:
-    """Speak in each mode; what is written and played is the streamed one where there are two."""
-    tell = console.note if options.out == "-" else console.say
-    performances: list[Performance] = []
-    for mode in modes:
-        now = dataclasses.replace(script, mode=mode)
-        console.status(f"speaking ({mode}) ...")
-        if mode == "batch" and len(modes) > 1:
-            performance = await perform(firstword, now, [])
-        else:
-            performance = await _audible(firstword, now, options, console)
-        performances.append(performance)
-        if not options.json:
-            tell(report.one(performance, width=console.width, ascii_only=console.ascii_only) + "\n")
-    if options.json:
-        console.say(report.as_json(performances, options.out))
-    elif len(performances) > 1:
-        tell(report.comparison(performances))
-    if options.out != "-":
-        console.note(f"The audio is in {options.out}.")
-    spoken = all(p.reason == "complete" and not p.errors and p.waterfall.rows for p in performances)
-    return 0 if spoken else 1
+@dataclass(frozen=True, slots=True)
+class _Show:
+    """What a person sees and hears of it."""
 
+    options: argparse.Namespace
+    console: Console
+    file: WavFile | RawOutput
+    player: str | None
 
-async def _audible(
-    firstword: Firstword, script: Script, options: argparse.Namespace, console: Console
-) -> Performance:
-    file = RawOutput(console.binary) if options.out == "-" else WavFile(Path(options.out))
-    player = _player(options, console)
-    sinks: list[Sink] = [file] if player is None else [file, player]
-    try:
-        performance = await perform(firstword, script, sinks)
-    except BaseException:
-        if player is not None:
+    async def run(self, firstword: Firstword, script: Script, modes: Sequence[str]) -> int:
+        """Speak in each mode; where there are two, the streamed one is written and played."""
+        performances: list[Performance] = []
+        for mode in modes:
+            self.console.status(f"speaking ({mode}) ...")
+            now = dataclasses.replace(script, mode=mode)
+            if mode == "batch" and len(modes) > 1:
+                performances.append(await perform(firstword, now, []))
+            else:
+                performances.append(await self._audible(firstword, now))
+            if not self.options.json:
+                self._tell_one(performances[-1])
+        self._tell_all(performances)
+        spoken = all(
+            p.reason == "complete" and not p.errors and p.waterfall.rows for p in performances
+        )
+        return 0 if spoken else 1
+
+    async def _audible(self, firstword: Firstword, script: Script) -> Performance:
+        if self.player is None:
+            performance = await perform(firstword, script, [self.file])
+            self.file.close()
+            return performance
+        player = Player(self.player)
+        try:
+            performance = await perform(firstword, script, [self.file, player])
+            self.file.close()
+            await player.finish(Path(self.options.out))
+        finally:
             await player.stop()
-        raise
-    finally:
-        file.close()
-    if player is not None:
-        await player.finish(Path(options.out))
         if player.problem is not None:
-            console.note(f"Could not play it ({player.problem}).")
-    return performance
+            self.console.note(f"Could not play it ({player.problem}).")
+        return performance
 
+    def _tell(self, text: str) -> None:
+        """Standard output may be taken by the audio."""
+        (self.console.note if self.options.out == "-" else self.console.say)(text)
 
-def _player(options: argparse.Namespace, console: Console) -> Player | None:
-    """The player to use: by default only where a person is there to listen."""
-    wanted = console.interactive if options.play is None else options.play
-    if not wanted or options.out == "-":
-        return None
-    name = find_player()
-    if name is None and options.play:
-        console.note("No audio player found (paplay, aplay, ffplay, pw-play, afplay): not played.")
-    return None if name is None else Player(name)
+    def _tell_one(self, performance: Performance) -> None:
+        console = self.console
+        self._tell(report.one(performance, width=console.width, ascii_only=console.ascii_only))
+        self._tell("")
+
+    def _tell_all(self, performances: Sequence[Performance]) -> None:
+        if self.options.json:
+            self._tell(report.as_json(performances, self.options.out))
+        elif len(performances) > 1:
+            self._tell(report.comparison(performances))
+        if self.options.out != "-":
+            self.console.note(f"The audio is in {self.options.out}.")

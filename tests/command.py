@@ -1,0 +1,54 @@
+"""Running `firstword` as people do: a process with arguments, standard input and an environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMIT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and all it said."""
+
+    status: int | None
+    out: bytes
+    err: str
+
+
+async def begin(
+    *words: str, url: str, folder: Path, environ: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    """Start `firstword WORDS` in `folder`, on the server at `url`."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "firstword.cli", *words),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, "FIRSTWORD_REDIS_URL": url, **(environ or {})},
+    )
+
+
+async def firstword(
+    *words: str,
+    url: str,
+    folder: Path,
+    stdin: bytes = b"",
+    environ: Mapping[str, str] | None = None,
+) -> Ended:
+    """Run `firstword WORDS` to its end."""
+    process = await begin(*words, url=url, folder=folder, environ=environ)
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            out, err = await process.communicate(stdin)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return Ended(process.returncode, out, err.decode())
