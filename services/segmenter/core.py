@@ -126,7 +126,7 @@ class Segmenter:
             events += self._segment(piece)
         if events:
             self._since = now
-        if self._announced and (events or self._scanner.settled):
+        if self._announced and (events or not self._scanner.undecided):
             events = self._settle(events)
         return events + self._tentative()
 

@@ -89,22 +89,22 @@ def weight(text: str) -> int:
     return len(text) + 2 * len(_WIDE.findall(text))
 
 
-def clause_end(text: str, pos: int, final: bool) -> tuple[str, int]:
-    """May the clause mark at `pos` end the first segment? `end`, `not` or `wait`, and where."""
-    found = CLAUSE_STOP.match(text, pos)
+def clause_end(before: str, text: str, final: bool) -> tuple[str, int]:
+    """May the clause mark that `text` begins with end a segment? `end`, `not` or `wait`; and where.
+
+    `before` is the character before the mark.
+    """
+    found = CLAUSE_STOP.match(text)
     if found is None:
-        raise ValueError("there is no clause mark at this position")
+        raise ValueError("the text does not begin with a clause mark")
     end = found.end()
     rest = text[end : end + MAX_BACK]
     following = rest.lstrip()[:1]
     if not following:
         return ("not" if final or len(rest) == MAX_BACK else "wait"), end
-    spaced = rest[0].isspace()
-    if following.isdigit() and text[pos - 1 : pos].isdigit():
+    if following.isdigit() and before.isdigit():
         return "not", end
-    if spaced or text[pos] not in ",;:–":
-        return "end", end
-    return "not", end
+    return ("end" if rest[0].isspace() or text[0] not in ",;:–" else "not"), end
 
 
 def may_end(text: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from .rules import DIGITS, INITIAL, MARKER, PLAIN, Left
+from .left import DIGITS, INITIAL, MARKER, PLAIN, Left
 
+MAX_MARKER: Final = 4  # the longest marker: "viii"
 _ROMAN = {
     "i": 1,
     "ii": 2,
@@ -64,17 +65,13 @@ def _readings(run: str) -> list[Item]:
 
 def dotted_successor(left: Left, last: Item | None, stop_words: frozenset[str]) -> Item | None:
     """The item marked by `left` and a dot inside a sentence that has no mark before it."""
-    if last is None or left.opens or left.spaced or left.previous in stop_words:
+    if last is None or len(left.word) > MAX_MARKER or left.opens or left.spaced:
         return None
-    if left.kind not in (DIGITS, INITIAL, PLAIN) or left.previous[-1:] in (":", ",", "."):
+    if left.previous in stop_words or left.kind not in (DIGITS, INITIAL, PLAIN):
+        return None
+    if left.previous[-1:] in (":", ",", "."):
         return None
     return follows(left.word, last)
-
-
-def parenthesis(context: str) -> tuple[str, str] | None:
-    """The marker and the word before it, if `context` ends in what `)` makes a marker."""
-    found = _PAREN_MARKER.search(context)
-    return None if found is None else (found["run"], found["before"] or "")
 
 
 def is_marker(left: Left, line_start: bool, last: Item | None) -> bool:
@@ -95,3 +92,39 @@ _ONLY_MARKER = re.compile(r"\s*(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]{1,2}
 def only_marker(text: str) -> bool:
     """True if a line holds nothing but a list marker."""
     return _ONLY_MARKER.fullmatch(text) is not None
+
+
+class Items:
+    """Follows the markers of a list through a turn."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: Item | None = None
+
+    def meet_dot(self, left: Left, line_start: bool) -> Left:
+        """Decide whether what stands before a dot is a marker, and remember it if so."""
+        if left.kind in (DIGITS, PLAIN) and left.previous.endswith(":"):
+            if starts(left.word) is None:
+                return left
+            left = left._replace(kind=MARKER)
+        if left.kind != MARKER:
+            return left
+        if not is_marker(left, line_start, self.last):
+            return left._replace(kind=DIGITS)
+        self.last = reading(left.word)
+        return left
+
+    def meet_parenthesis(self, context: str) -> int:
+        """`context` ends before a `)`: how much of it is the next item's marker, else 0."""
+        found = _PAREN_MARKER.search(context)
+        if found is None:
+            return 0
+        run, before = found["run"], found["before"] or ""
+        item = follows(run, self.last)
+        if item is None:
+            if not before or before.endswith(":"):
+                self.last = starts(run) if before else reading(run)
+            return 0
+        self.last = item
+        return len(context) - found.start("run") if before else 0

@@ -9,61 +9,43 @@ the same however the text is cut.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from .characters import (
-    ALNUM,
     ASCII_MARKS,
+    BARE_MARKS,
     BRACKETS_OPEN,
     CJK,
     CLAUSE,
     DOTS,
-    HARD_BULLETS,
     INVERTED,
-    LEAD,
     MONEY,
-    NEWLINES,
-    OPENERS,
-    SYMMETRIC,
-    TAILS,
-    UNFINISHED,
     WORD,
     case_of,
 )
-from .tables import ENDS, MAY, NEVER, NUMBER, TIME, UNIT, Table
+from .left import (
+    ACRONYM,
+    ADDRESS,
+    DIGITS,
+    INITIAL,
+    LISTED,
+    MARKER,
+    MAX_PART,
+    NOTHING,
+    PLAIN,
+    ROMAN,
+    SHORT,
+    Left,
+)
+from .right import Right
+from .tables import ENDS, MAY, NEVER, NUMBER, TIME, Table
 
 END: Final = "end"
 NOT: Final = "not"
 WAIT: Final = "wait"
 
-# What stands before a mark.
-NOTHING: Final = "nothing"  # no letter or digit yet in this sentence
-MARKER: Final = "marker"  # "1", "a", "IV" at the start of an item
-DIGITS: Final = "number"
-ROMAN: Final = "roman"
-INITIAL: Final = "initial"  # one capital
-ACRONYM: Final = "acronym"  # U.S, Ph.D
-LISTED: Final = "listed"  # in the language's table
-SHORT: Final = "short"  # unknown, but looks like an abbreviation: no vowel
-ADDRESS: Final = "address"  # domain, path, file, version
-PLAIN: Final = "word"
-
-MAX_PART: Final = 4  # letters in a part of an abbreviation with spaces
-MAX_OPENING: Final = 3  # words before "p.m." that can be an adverbial at the start
 MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
-MAX_CONTEXT: Final = 64  # characters before a mark that a decision may need
 
-_STRIP = OPENERS + SYMMETRIC + INVERTED + "#>|" + HARD_BULLETS + "-–—"
-_NUMBER = re.compile(r"[^\w\s]*[$€£¥₹]?\d[\d.,:'’ \u00a0\u202f/-]*")
-_MARKER = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,5}|[ivx]{1,4}")
-_ROMAN = re.compile(r"[IVXLCM]{2,}|[VX]")
-_ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]|(?:[A-Z][a-z]{0,2}\.)+[A-Z][a-z]{0,2}")
-_ADDRESS = re.compile(r"[@/\\=_&%]|[^\s.]\.[^\s.]")
-_PIECE = re.compile(r"[-–—/‑+,;:(\[{…!?]")
-_NO_VOWEL = re.compile(r"[b-df-hj-np-tv-xz]{2,6}|[B-DF-HJ-NP-TV-XZ][b-df-hj-np-tv-xz]{1,5}")
-_MURMURS = frozenset({"hm", "hmm", "hmmm", "mm", "mmm", "mhm", "shh", "shhh", "sh", "psst", "pst"})
-_MURMURS |= {"brr", "brrr", "grr", "grrr", "tsk", "pfft", "zzz", "ths", "nth", "tv", "cd", "pc"}
 _SPEECH = INVERTED + "„‚"
 _EXTENSIONS = frozenset(
     (
@@ -74,158 +56,10 @@ _EXTENSIONS = frozenset(
 _REFERENCE = re.compile(r"[IVXLC]+|[A-Z]")
 _SYLLABLE = re.compile(f"[{CJK}\uac00-\ud7af]")
 _THAI = "".join(map(chr, range(0x0E01, 0x0E5B)))
-_ELISION = ("[", "(")
+_CLUSTER = re.compile(r"[!?！？]+|.")
+_EXCLAIMED = frozenset({"yahoo", "jeopardy", "yum", "joomla", "oxo"})  # names that end in "!"
+_MURMURS = frozenset("ah er hm hmm mm oh uh um well".split())
 _LINKS = ("http://", "https://", "www.")
-
-
-class Left(NamedTuple):
-    """The text before a mark, classified once."""
-
-    kind: str
-    word: str  # the word the mark hangs on, without opening punctuation
-    previous: str  # the word before it, lowercase
-    flags: int  # its classes in the table
-    spaced: bool  # white space between the word and the mark
-    opens: bool  # the sentence has no word before this one
-    opening_phrase: bool  # it has a preposition and at most one more: "At 5 p.m."
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """The text behind a mark."""
-
-    marks: str
-    close: int  # length of marks and closers
-    end: int  # where the sentence would end: behind closers and emoji
-    closed: str  # the last closer, "" if none
-    newline: bool
-    paired: bool  # a symmetrical quote or emphasis is open
-    glued: bool  # no white space before the next word
-    lead: str  # opening characters before the next word
-    text: str  # from the next word on
-    unfinished: bool  # a tag, a link target or a citation is not complete
-    capped: bool  # the tail is as long as it may get: decide now
-
-
-def classify(context: str, whole: bool, mark: str, table: Table) -> Left:
-    """Classify what stands before `mark`.
-
-    `context` is the sentence up to the mark, its last `MAX_CONTEXT` characters; `whole` says that
-    nothing was cut off.
-    """
-    stripped = context.rstrip()
-    spaced = len(stripped) != len(context)
-    if mark in DOTS and context[-1:] in _ELISION:
-        return Left(NOTHING, "", "", 0, spaced, False, False)
-    pieces = stripped.rsplit(None, 2)
-    if not pieces or (whole and ALNUM.search(stripped) is None):
-        return Left(NOTHING, "", "", 0, spaced, True, False)
-    run = pieces[-1]
-    before = stripped[: len(stripped) - len(run)]
-    opens = whole and ALNUM.search(before) is None
-    previous = pieces[-2].lower() if len(pieces) > 1 else ""
-    core = run.lstrip(_STRIP)
-    if mark not in DOTS:
-        kind, word, flags = (ADDRESS if _ADDRESS.search(core) else PLAIN), core, 0
-    elif ALNUM.search(core) is None:
-        kind, word, flags = PLAIN, "", 0
-    else:
-        kind, word, flags = _kind(core, previous, opens, table)
-    phrase = flags & TIME and whole and _is_opening(before, table)
-    return Left(kind, word, previous, flags, spaced, opens, bool(phrase))
-
-
-def _is_opening(before: str, table: Table) -> bool:
-    words = before.lower().split()
-    return len(words) <= MAX_OPENING and words[:1] != [] and words[0] in table.time_openers
-
-
-def _kind(core: str, previous: str, opens: bool, table: Table) -> tuple[str, str, int]:
-    if opens and _MARKER.fullmatch(core):
-        return MARKER, core, 0
-    if _NUMBER.fullmatch(core):
-        return DIGITS, core, 0
-    if core.endswith("`"):
-        return ADDRESS, core, 0
-    word, flags = _lookup(core, previous, table)
-    if len(word) == 1 and word.isupper() and not flags & ~NUMBER:
-        return INITIAL, word, flags
-    if flags:
-        return LISTED, word, flags
-    if _ACRONYM.fullmatch(word):
-        return ACRONYM, word, 0
-    if _ADDRESS.search(core):
-        return ADDRESS, word, 0
-    if _ROMAN.fullmatch(word):
-        return ROMAN, word, 0
-    if _NO_VOWEL.fullmatch(word) and word.lower() not in _MURMURS:
-        return SHORT, word, 0
-    return PLAIN, word, 0
-
-
-def _lookup(core: str, previous: str, table: Table) -> tuple[str, int]:
-    """The word at the end of `core` and its classes; abbreviations of two parts (`z. B.`) too."""
-    word = core.rstrip("\"'*_~’”»)]`")
-    if previous.endswith(".") and len(word) <= MAX_PART:
-        flags = table.lookup(previous.lstrip(_STRIP) + word.lower())
-        if flags:
-            return word, flags
-    flags = table.lookup(word)
-    if flags:
-        return word, _unless_unit(flags, previous)
-    word = _PIECE.split(word)[-1].lstrip(_STRIP)
-    if table.elision:
-        word = word.replace("’", "'").rsplit("'", 1)[-1]
-    letters = word.lstrip("0123456789.,")
-    if letters != word and table.lookup(letters) & UNIT:
-        return letters, ENDS
-    return word, _unless_unit(table.lookup(word), previous)
-
-
-def _unless_unit(flags: int, previous: str) -> int:
-    """A unit behind a number may end a sentence; without one it is what else it is, if anything."""
-    if not flags & UNIT:
-        return flags
-    return ENDS if previous[-1:].isdigit() else flags & ~UNIT
-
-
-def look_ahead(tail: str, limit: int, *, paired: bool, reversed_order: bool) -> Right:
-    """Read the text from a mark on, at most `limit` characters of it."""
-    capped = len(tail) >= limit
-    if capped:
-        tail = tail[:limit]
-    found = TAILS[paired, reversed_order].match(tail)
-    if found is None:
-        raise ValueError("a tail begins with a mark")
-    close = found.end("close")
-    gap = found["gap"]
-    newline = any(c in NEWLINES for c in gap)
-    end = close
-    if gap and not gap.isspace() and not newline:
-        end += len(gap.rstrip())
-    start = found.end()
-    lead = LEAD.match(tail, start)
-    opening = "" if lead is None else lead[0]
-    text = "" if newline else tail[start + len(opening) :]
-    unfinished = any(
-        UNFINISHED.match(tail, at)
-        for at in (close, start + len(opening), close - 1 if tail[close - 1] == "]" else close)
-    )
-    glued = not any(c.isspace() for c in gap) and not any(c.isspace() for c in opening)
-    closers = found["close"]
-    return Right(
-        found["marks"],
-        close,
-        end,
-        closers[-1:],
-        newline,
-        paired,
-        glued,
-        opening,
-        text,
-        unfinished,
-        capped,
-    )
 
 
 def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> str:
@@ -331,11 +165,8 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
         return NOT
     word = _next_word(right.text, final)
     if word is None:
-        return (
-            WAIT
-            if _may_be(right.text, _EXTENSIONS) or len(right.text) < 2
-            else _glued_word(right.text)
-        )
+        short = len(right.text) < 2 or _may_be(right.text, _EXTENSIONS)
+        return WAIT if short else _glued_word(right.text)
     return NOT if word.lower() in _EXTENSIONS else _glued_word(word)
 
 
@@ -382,9 +213,9 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
     if kind == MARKER:
         return NOT
     if kind == PLAIN and case == "upper" and left.word in table.first_parts:
-        word = _next_word(right.text[: MAX_PART + 1], final)
+        word = _next_word(right.text, final)
         if word is None:
-            return WAIT
+            return WAIT if len(right.text) <= MAX_PART else END
         return NOT if table.lookup(f"{left.word}.{word}".lower()) else END
     if kind in (PLAIN, ADDRESS):
         return _case_end(right, case, final)
@@ -505,3 +336,22 @@ def is_doubtful(left: Left, right: Right, table: Table) -> bool:
     if left.kind == DIGITS:
         return table.ordinals or right.end == len(right.marks)
     return left.kind not in (PLAIN, ADDRESS)
+
+
+def is_certain(left: Left, tail: str, last_size: int, table: Table) -> bool:
+    """Eager mode: may the sentence end at the mark, with nothing seen behind it?
+
+    `tail` is the mark alone; `last_size` the length of the piece of text before it. Text that
+    comes letter by letter says nothing at the mark, and neither does a dot behind a number or a
+    word that no sentence ends with.
+    """
+    if left.kind != PLAIN or _CLUSTER.fullmatch(tail) is None or tail == "…":
+        return False
+    if tail[0] in BARE_MARKS:
+        return True
+    word = left.word
+    if left.spaced or last_size < 2 or len(word) < 2 or word[-1].isdigit():
+        return False
+    if tail[0] in "!?":
+        return word.lower() not in _EXCLAIMED
+    return word.lower() not in _MURMURS and word.lower() not in table.function_words
