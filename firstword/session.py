@@ -169,10 +169,10 @@ class Session:
         `played` is what the listener had really heard: {turn, n, samples}. Nothing of the turn
         comes after the receipt. Raises FirstwordError `no_receipt` if none arrives in time.
         """
-        receipts = await self._from_the_end()
         for name in list(self._next_seq) if turn is None else [turn]:
             self._finish(name)
-        async with self._order:
+        async with self._order:  # so that it stops what was called before, and nothing after
+            receipts = await self._from_the_end()
             await self._publish(m.Cancel(session=self.name, turn=turn, played=played))
         try:
             async with asyncio.timeout(timeout_s):

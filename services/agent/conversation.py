@@ -81,6 +81,8 @@ class Conversation:
         if say.mode == "batch":
             async with aclosing(pieces):
                 whole = "".join([piece async for piece in pieces])
+            if turn.name not in self.turns:
+                return
             await self._session.say(whole, turn=turn.name, manner=manner)
         else:
             await self._session.stream(pieces, turn=turn.name, manner=manner)
@@ -119,10 +121,13 @@ class Conversation:
                 telemetry.logger().warning("cancel_failed", turn=name, code=error.code)
 
     async def _told(self, turn: Turn) -> AsyncGenerator[str, None]:
-        """The source's pieces, each shown to the caller before it is published."""
+        """The source's pieces, each shown to the caller before it is published, until the turn is
+        over."""
         pieces = self._source(turn.say).stream(turn.say.text)
         try:
             async for piece in pieces:
+                if turn.name not in self.turns:
+                    break
                 await self._outlet.text(turn.name, piece)
                 yield piece
         except CallerGone:

@@ -26,9 +26,10 @@ from services.agent.websocket import Call, WebSocketOutlet
 NAME = "agent"
 PAGE = {
     "": ("index.html", "text/html"),
-    "app.js": ("app.js", "text/javascript"),
-    "player.js": ("player.js", "text/javascript"),
-    "player-worklet.js": ("player-worklet.js", "text/javascript"),
+    **{
+        name: (name, "text/javascript")
+        for name in ("app.js", "passages.js", "player.js", "player-worklet.js", "transcript.js")
+    },
     "style.css": ("style.css", "text/css"),
 }
 PAGE_HEADERS = {
