@@ -52,7 +52,7 @@ def read_invocation(body: bytes, max_text_chars: int) -> Invocation:
     stream, form = fields.get("stream", True), fields.get("format", "wav")
     if not isinstance(stream, bool):
         raise SynthesisError("bad_field", "`stream` must be true or false")
-    if form not in FORMATS:
+    if not isinstance(form, str) or form not in FORMATS:
         message = f"`format` must be one of {', '.join(FORMATS)}"
         raise SynthesisError("unsupported_format", message)
     if fields.get("transport", "binary") != "binary":

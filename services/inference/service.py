@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from contextlib import aclosing
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from firstword import telemetry
 from firstword.runtime import Health, add_routes
@@ -120,19 +120,26 @@ class Connection:
         self._speech: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
-        """Read until the peer or the session ends the connection."""
+        """Read and write until the peer or the session ends the connection."""
+        reader = asyncio.create_task(self._read())
         writer = asyncio.create_task(self._outbox.run())
         try:
-            async for message in self._ws:
-                if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    self._do(self._session.receive(message.data))
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._do(self._session.disconnected())
             if self._speech is not None:
                 await self._speech
             self._outbox.abandon()
-            await writer
+            # Nobody may read when the closing handshake begins: it reads the peer's answer itself.
+            reader.cancel()
+            await asyncio.wait({reader, writer})
+            await self._ws.close(code=self._outbox.close_code, drain=False)
             self.closed.set()
+
+    async def _read(self) -> None:
+        async for message in self._ws:
+            if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                self._do(self._session.receive(message.data))
 
     def drain(self) -> None:
         self._do(self._session.drain())
@@ -197,10 +204,12 @@ class Outbox:
     """Frames on their way out, in order. Only audio waits for a slow peer; answers never do."""
 
     def __init__(self, ws: web.WebSocketResponse, timeout_s: float) -> None:
+        self.close_code: int = WSCloseCode.POLICY_VIOLATION
+        """What the connection is to be closed with when `run` has ended."""
         self._ws = ws
         self._timeout_s = timeout_s
         self._frames: deque[str | bytes] = deque()
-        self._close_code: int | None = None
+        self._last = False
         self._over = False
         self._news = asyncio.Event()
         self._sent = asyncio.Event()
@@ -213,8 +222,9 @@ class Outbox:
             self._news.set()
 
     def close(self, code: int) -> None:
-        """Close the connection with `code` once everything is out."""
-        self._close_code = code
+        """What was put so far is the last; then `run` ends."""
+        self.close_code = code
+        self._last = True
         self._news.set()
 
     def abandon(self) -> None:
@@ -235,15 +245,14 @@ class Outbox:
         try:
             while not self._over:
                 await self._send_all()
-                if self._close_code is not None and not self._frames:
-                    await self._ws.close(code=self._close_code)
-                    break
+                if self._last and not self._frames:
+                    return
                 self._news.clear()
                 await self._news.wait()
         except (ConnectionError, TimeoutError):
+            self.close_code = WSCloseCode.POLICY_VIOLATION
             telemetry.logger().info("peer takes nothing", waiting=len(self._frames))
-        self.abandon()
-        await self._ws.close(code=1008, drain=False)
+            self.abandon()
 
     async def _send_all(self) -> None:
         while self._frames:
