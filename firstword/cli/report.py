@@ -17,7 +17,7 @@ _ABOUT = {
 def one(performance: Performance, *, width: int, ascii_only: bool) -> str:
     """The summary and the waterfall of one turn."""
     fall = performance.waterfall
-    written = f"{fall.tokens} tokens in {fall.text_ms / 1000:.1f} s"
+    written = f"{_count(fall.tokens, 'token')} in {fall.text_ms / 1000:.1f} s"
     lines = [f"{performance.script.mode}: {_ABOUT[performance.script.mode]} ({written})", ""]
     lines.append(waterfall.render(fall, width=width, ascii_only=ascii_only))
     lines += _speed(performance)
@@ -38,12 +38,15 @@ def _speed(performance: Performance) -> list[str]:
         f"This machine needed {fall.real_time_factor:.2f} s for each second of it."
     ]
     if fall.waits_ms:
-        pauses = f"{len(fall.waits_ms)} pause" + "s" * (len(fall.waits_ms) > 1)
         lines.append(
-            f"Played as it came, it would have had {pauses} of {sum(fall.waits_ms) / 1000:.1f} s "
-            "in all, where the next sentence was not there in time."
+            f"Played as it came, it would have had {_count(len(fall.waits_ms), 'pause')} of "
+            f"{sum(fall.waits_ms) / 1000:.1f} s in all, where audio was not there in time."
         )
     return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def comparison(performances: Sequence[Performance]) -> str:

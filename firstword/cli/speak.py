@@ -173,5 +173,5 @@ class _Show:
             self._tell(report.as_json(performances, self.options.out))
         elif len(performances) > 1:
             self._tell(report.comparison(performances))
-        if self.options.out != "-":
+        if self.options.out != "-" and self.file.samples:
             self.console.note(f"The audio is in {self.options.out}.")
