@@ -19,12 +19,13 @@ from services.segmenter.turns import (
     CancelTurns,
     Defaults,
     ForGateway,
-    ForListeners,
     Output,
     Skipped,
     Turn,
-    open_problem,
+    error,
     segmenter_lang,
+    segmenter_options,
+    setting_problem,
 )
 
 FINISHED_KEPT = 256
@@ -90,38 +91,35 @@ class Session:
     def tick(self, now: float) -> list[Output]:
         """Timers: a stalled token stream, a gap that nobody filled, an abandoned turn."""
         out: list[Output] = []
-        for turn in list(self._turns):
+        for turn in [t for t in self._turns if not t.ended]:
             if turn.gap_at is not None and now >= turn.gap_at + GAP_WAIT_S:
                 turn.next_seq = min(turn.held)
                 told = "part of the text never came; the turn goes on without it"
-                out.append(_error("gap_skipped", told, turn=turn.name))
+                out.append(error("gap_skipped", told, turn=turn.name))
                 out += self._drain(turn, now)
             if turn.ended:
                 continue
             at = turn.segmenter.timer()
             if at is not None and now >= at:
                 out += self._speak(turn, turn.segmenter.idle(now))
-            if now >= turn.last_input + self._defaults.turn_idle_s:
+            if turn.gap_at is None and now >= turn.last_input + self._defaults.turn_idle_s:
                 out += self._end(turn, "abandoned", now)
         return out + self._advance()
 
     # -- open and close ---------------------------------------------------------------------------
 
     def _open(self, message: m.Open) -> list[Output]:
-        problem = open_problem(message)
+        """Take over the settings that are given; with a bad one among them, none."""
+        problem = setting_problem(message)
         if problem:
-            return [_error("bad_setting", problem)]
+            return [error("bad_setting", problem)]
         given = {
             f.name: value
             for f in fields(m.SessionOpen)
             if (value := getattr(message, f.name)) is not None
         }
         self._settings = replace(self._settings, **given)
-        options = (message.meta or {}).get("segmenter", {})
-        try:
-            self._options = replace(self._options, **options)
-        except (TypeError, ValueError) as error:
-            return [*self._announce(), _error("bad_setting", f"meta.segmenter: {error}")]
+        self._options = replace(self._options, **segmenter_options(message))
         return self._announce()
 
     def _announce(self) -> list[Output]:
@@ -129,6 +127,8 @@ class Session:
         return [ForGateway(self._settings)]
 
     def _close(self, now: float) -> list[Output]:
+        if not self._opened:
+            return [Skipped("nothing_open")]
         out: list[Output] = []
         for turn in list(self._turns):
             if not turn.ended:
@@ -175,7 +175,8 @@ class Session:
         return self._new_turn(name, entry_id, message, now)
 
     def _new_turn(self, name: str, entry_id: str, message: m.Ingress, now: float) -> Turn:
-        options = replace(self._options, lang=segmenter_lang(self._settings.lang))
+        lang = (message.lang if isinstance(message, m.Text) else None) or self._settings.lang
+        options = replace(self._options, lang=segmenter_lang(lang))
         turn = Turn(
             name=name,
             opened_at=message.src or entry_id,
@@ -200,7 +201,7 @@ class Session:
             return []
         turn.gap_at = now
         told = f"publish again from seq {turn.next_seq}"
-        return [_error("gap", told, retryable=True, turn=turn.name, expected=turn.next_seq)]
+        return [error("gap", told, retryable=True, turn=turn.name, expected=turn.next_seq)]
 
     def _drain(self, turn: Turn, now: float) -> list[Output]:
         out: list[Output] = []
@@ -213,14 +214,29 @@ class Session:
     def _apply(self, turn: Turn, message: m.Ingress, now: float) -> list[Output]:
         match message:
             case m.Text():
-                turn.voice = message.voice or turn.voice
-                turn.speed = message.speed or turn.speed
-                turn.lang = message.lang or turn.lang
-                return self._speak(turn, turn.segmenter.push(message.text, now))
+                out = self._set_manner(turn, message, now)
+                return out + self._speak(turn, turn.segmenter.push(message.text, now))
             case m.Flush():
                 return self._speak(turn, turn.segmenter.flush(now))
             case _:
                 return self._end(turn, "complete", now)
+
+    def _set_manner(self, turn: Turn, message: m.Text, now: float) -> list[Output]:
+        """How the turn is spoken from here on; what came before leaves as it was meant."""
+        problem = setting_problem(message)
+        if problem:
+            told, turn.refused = problem == turn.refused, problem
+            return [] if told else [error("bad_setting", problem, turn=turn.name)]
+        manner = (
+            message.voice or turn.voice,
+            message.speed or turn.speed,
+            message.lang or turn.lang,
+        )
+        if manner == (turn.voice, turn.speed, turn.lang):
+            return []
+        out = self._speak(turn, turn.segmenter.flush(now))
+        turn.voice, turn.speed, turn.lang = manner
+        return out
 
     def _end(self, turn: Turn, reason: str, now: float) -> list[Output]:
         out = self._speak(turn, turn.segmenter.flush(now), last=True)
@@ -246,10 +262,11 @@ class Session:
                     turn.waiting.append(segment)
             elif current:
                 out.append(ForGateway(self._hint(turn, event)))
-        if sum(len(t.waiting) for t in self._turns) > self._defaults.max_waiting:
-            turn.ended = turn.ended or "overloaded"
+        too_much = sum(len(t.waiting) for t in self._turns) > self._defaults.max_waiting
+        if too_much and final and not current and not turn.ended:
+            turn.ended = "overloaded"
             told = "too much text waits behind earlier turns: publish it after they are spoken"
-            out.append(_error("overloaded", told, retryable=True, turn=turn.name))
+            out.append(error("overloaded", told, retryable=True, turn=turn.name))
         return out
 
     def _segment(self, turn: Turn, event: core.Segment, last: bool) -> m.Segment:
@@ -333,13 +350,15 @@ class Session:
     # -- timers and state -------------------------------------------------------------------------
 
     def _deadlines(self, turn: Turn) -> list[float]:
-        found = [] if turn.gap_at is None else [turn.gap_at + GAP_WAIT_S]
-        if not turn.ended:
-            found.append(turn.last_input + self._defaults.turn_idle_s)
-            at = turn.segmenter.timer()
-            if at is not None:
-                found.append(at)
-        return found
+        if turn.ended:
+            return []
+        found = [
+            turn.last_input + self._defaults.turn_idle_s
+            if turn.gap_at is None
+            else turn.gap_at + GAP_WAIT_S
+        ]
+        at = turn.segmenter.timer()
+        return found if at is None else [*found, at]
 
     def snapshot(self) -> dict[str, Any]:
         """All that a successor needs, in msgpack types."""
@@ -369,16 +388,3 @@ class Session:
         session._order.extend(saved["order"])
         session._turns = [Turn.restore(body, now) for body in saved["turns"]]
         return session
-
-
-def _error(
-    code: str,
-    message: str,
-    *,
-    retryable: bool = False,
-    turn: str | None = None,
-    expected: int | None = None,
-) -> ForListeners:
-    return ForListeners(
-        m.ErrorEvent(code=code, message=message, retryable=retryable, turn=turn, expected=expected)
-    )

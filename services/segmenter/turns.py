@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from firstword import codec
 from firstword import messages as m
 from services.segmenter import core
+from services.segmenter.tables import languages
 
 SPEED = (0.5, 2.0)
 SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
@@ -90,10 +91,20 @@ class Turn:
     segments: int = 0
     waiting: list[m.Segment] = field(default_factory=list)
     ended: str = ""  # the reason once no more text comes
+    refused: str = ""  # what was last said of a bad setting on its text: once, not at every token
 
     def snapshot(self, session: str) -> dict[str, Any]:
         """The turn in msgpack types."""
-        plain = ("name", "opened_at", "voice", "speed", "lang", "traceparent", "next_seq")
+        plain = (
+            "name",
+            "opened_at",
+            "voice",
+            "speed",
+            "lang",
+            "traceparent",
+            "next_seq",
+            "refused",
+        )
         return {
             **{name: getattr(self, name) for name in (*plain, "segments", "ended")},
             "options": asdict(self.options),
@@ -115,10 +126,12 @@ class Turn:
             segmenter=core.Segmenter.restore(options, _begun_at(body["segmenter"], now)),
             last_input=now,
             waiting=[segment for segment in waiting if isinstance(segment, m.Segment)],
+            held={
+                message.seq: message
+                for message in held
+                if isinstance(message, m.Text | m.Flush | m.End) and message.seq is not None
+            },
         )
-        for message in held:
-            if isinstance(message, m.Text | m.Flush | m.End) and message.seq is not None:
-                turn.held[message.seq] = message
         turn.gap_at = now if turn.held else None
         return turn
 
@@ -129,21 +142,79 @@ def _begun_at(segmenter: dict[str, Any], now: float) -> dict[str, Any]:
     return {**segmenter, "heard": now, "since": since}
 
 
-def open_problem(message: m.Open) -> str | None:
-    """What is wrong with the settings of an `open`, in words that say what to give."""
+# -- settings -------------------------------------------------------------------------------------
+
+
+def setting_problem(message: m.Open | m.Text) -> str:
+    """What is wrong with the settings of a message, in words that say what to give; '' if nothing.
+
+    `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
+    """
     if message.speed is not None and not SPEED[0] <= message.speed <= SPEED[1]:
         return f"speed is a number from {SPEED[0]} to {SPEED[1]}"
+    for name, value in (("voice", message.voice), ("lang", message.lang)):
+        if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
+            return f"{name} is 1 to {MAX_SETTING_CHARS} characters"
+    return _open_problem(message) if isinstance(message, m.Open) else ""
+
+
+def _open_problem(message: m.Open) -> str:
     if message.sample_rate is not None and message.sample_rate not in SAMPLE_RATES:
         return f"sample_rate is one of {', '.join(map(str, SAMPLE_RATES))}"
     if message.pace is not None and message.pace not in PACES:
         return f"pace is one of {', '.join(PACES)}"
-    for name in ("voice", "lang"):
-        value = getattr(message, name)
-        if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
-            return f"{name} is 1 to {MAX_SETTING_CHARS} characters"
-    return None
+    options = segmenter_options(message)
+    if not isinstance(options, dict):
+        return "meta.segmenter is a map of options"
+    problems = (_option_problem(name, value) for name, value in options.items())
+    return next((problem for problem in problems if problem), "")
+
+
+def segmenter_options(message: m.Open) -> Any:
+    """What an `open` says of the segmenter: {} if nothing."""
+    return (message.meta or {}).get("segmenter", {})
+
+
+_CHOICES = {"mode": get_args(core.Mode), "skip_code": get_args(core.SkipCode)}
+_COUNTS = ("min_chars", "max_chars", "first_clause")
+_SECONDS = ("max_wait", "stall")
+_FLAGS = ("merge_first",)
+MAX_COUNT = 100_000
+MAX_WAIT_S = 60
+
+
+def _option_problem(name: str, value: Any) -> str:
+    kind = type(value)
+    if name in _CHOICES:
+        fits, wanted = value in _CHOICES[name], f"one of {', '.join(_CHOICES[name])}"
+    elif name in _COUNTS:
+        fits = kind is int and 0 <= value <= MAX_COUNT
+        wanted = f"a whole number from 0 to {MAX_COUNT}"
+    elif name in _SECONDS:
+        fits = kind in (int, float) and 0 <= value <= MAX_WAIT_S
+        wanted = f"a number of seconds from 0 to {MAX_WAIT_S}"
+    elif name in _FLAGS:
+        fits, wanted = kind is bool, "true or false"
+    else:
+        return f"meta.segmenter takes {', '.join((*_CHOICES, *_COUNTS, *_SECONDS, *_FLAGS))}"
+    return "" if fits else f"meta.segmenter.{name} is {wanted}"
 
 
 def segmenter_lang(lang: str) -> str:
-    """The language code the segmenter knows: `en-us` is `en`."""
-    return lang.split("-")[0].lower() or "auto"
+    """The language code the segmenter knows: `en-us` is `en`, and so is what it does not know."""
+    code = lang.lower().replace("_", "-").split("-")[0]
+    return code if code == "auto" or code in languages() else "en"
+
+
+def error(
+    code: str,
+    message: str,
+    *,
+    retryable: bool = False,
+    turn: str | None = None,
+    expected: int | None = None,
+) -> ForListeners:
+    """Something its listeners and publishers must know; the session goes on."""
+    return ForListeners(
+        m.ErrorEvent(code=code, message=message, retryable=retryable, turn=turn, expected=expected)
+    )
