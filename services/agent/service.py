@@ -37,6 +37,7 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; connect-src 'self' ws: wss:; img-src data:",
     "X-Content-Type-Options": "nosniff",
 }
+SPOKEN = ("en-us", "en-gb")  # what the inference service has a pronunciation for
 MAX_REQUEST_BYTES = 1_048_576
 PING_S = 2.0
 FAREWELL_S = 8.0
@@ -210,6 +211,6 @@ def _read_page() -> dict[str, tuple[bytes, str]]:
 
 def _known_voices() -> list[dict[str, str]]:
     """Voices whose files are on this machine, else (voices elsewhere) all that there are."""
-    every = assets.voices(os.environ)
+    every = [voice for voice in assets.voices(os.environ) if voice.language in SPOKEN]
     here = [voice for voice in every if voice.installed]
     return [{"id": voice.name, "language": voice.language} for voice in here or every]

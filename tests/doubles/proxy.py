@@ -35,10 +35,15 @@ class Proxy:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-        await self._server.wait_closed()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Close every connection, and take no new one."""
+        if self._server is not None:
+            self._server.close()
+            self.cut()
+            await self._server.wait_closed()
+            self._server = None
 
     def cut(self) -> None:
         """Close every connection now."""

@@ -22,6 +22,7 @@ from services.agent.service import AgentService
 from services.agent.settings import AgentSettings
 from services.agent.source import TokenSource
 from tests.doubles.path import PathDouble, heard
+from tests.doubles.proxy import Proxy
 from tests.support import eventually
 
 TEXT = "The rain had stopped. Nobody noticed."
@@ -246,10 +247,30 @@ async def test_a_server_that_is_away_is_told(
         async with agent.post("/invocations", json={"text": "Hello."}) as response:
             assert response.status == 503
             assert (await response.json())["code"] == "unreachable"
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
+            await agent.ws_connect("/ws")
         async with agent.get("/ping") as response:
             assert response.status == 503
         async with agent.get("/readyz") as response:
             assert "redis" in (await response.json())["reasons"]
+
+
+async def test_a_server_that_goes_away_meanwhile_is_told(
+    redis_url: str, path: PathDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = count("failed")
+    async with Proxy(redis_url) as proxy, serving(proxy.url) as agent:
+        body = {"text": "Long " * 50, "tokens_per_second": 50, "session": "cut-off"}
+        async with agent.post("/invocations", json=body) as response:
+            await eventually(
+                lambda: any(isinstance(x, m.Text) for x in path.of("cut-off")), "it is said"
+            )
+            monkeypatch.setattr("firstword.server_errors.PATIENCE_S", 0)
+            await proxy.stop()
+            events = await events_of(response)
+    assert [event["code"] for event in events if event["type"] == "error"] == ["unreachable"]
+    assert events[-1]["reason"] == "failed"
+    assert count("failed") == failed + 1
 
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.example", "null"])

@@ -12,6 +12,7 @@ from firstword import keys
 from firstword import messages as m
 from firstword.client import Firstword
 from tests.doubles.path import PathDouble, heard
+from tests.doubles.proxy import Proxy
 from tests.integration.test_agent import serving
 from tests.support import eventually
 
@@ -103,6 +104,21 @@ async def test_a_cancel_is_answered_and_the_session_goes_on(
     assert list(spoken_by_segment(frames).values()) == ["Go on."]
 
 
+@pytest.mark.parametrize("mode", ["stream", "batch"])
+async def test_a_cancel_stops_the_writing(socket: Socket, path: PathDouble, mode: str) -> None:
+    text = "word " * 100
+    await socket.send_json({"type": "say", "text": text, "tokens_per_second": 50, "mode": mode})
+    await until(socket, "text_delta")
+    await socket.send_json({"type": "cancel"})
+    await until(socket, "turn_cancelled")
+    await socket.send_json({"type": "say", "text": "After."})
+    frames = await until(socket, "turn_done")
+    assert len(events(frames, "text_delta")) < 10
+    assert events(frames, "error") == []
+    texts = [message.text for message in path.of("demo") if isinstance(message, m.Text)]
+    assert len("".join(texts)) < len(text)
+
+
 @pytest.mark.parametrize(
     ("frame", "code"),
     [
@@ -171,6 +187,23 @@ async def test_a_server_that_forgot_everything_is_told(
         await firstword.streams.commands.delete(keys.audio("demo"))
     (error,) = events(await until(socket, "error"), "error")
     assert error["code"] == "state_lost"
+
+
+async def test_a_server_that_is_away_is_told(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        Proxy(redis_url) as proxy,
+        serving(proxy.url) as agent,
+        agent.ws_connect("/ws") as socket,
+    ):
+        await until(socket, "session")
+        monkeypatch.setattr("firstword.server_errors.PATIENCE_S", 0)
+        await proxy.stop()
+        for request in ({"type": "say", "text": "Hello."}, {"type": "cancel"}):
+            await socket.send_json(request)
+            (error,) = events(await until(socket, "error"), "error")
+            assert (error["code"], error["retryable"]) == ("unreachable", True)
 
 
 async def test_a_session_that_cannot_be_is_refused(redis_url: str) -> None:

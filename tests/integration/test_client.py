@@ -11,7 +11,7 @@ import pytest
 from firstword import codec, keys
 from firstword import messages as m
 from firstword.audio import TurnAudio
-from firstword.client import PIECE_CHARACTERS, Event, Firstword, TurnOver, collect
+from firstword.client import PIECE_CHARACTERS, Event, Firstword, Manner, TurnOver, collect
 from firstword.errors import FirstwordError
 from firstword.streams import Streams
 from firstword.tokens import tokens
@@ -107,6 +107,15 @@ async def test_building_blocks_and_empty_pieces(path: PathDouble, firstword: Fir
         audio = await collect(session.listen(), "t")
     assert heard(audio.pcm) == "Half a sentence"
     assert numbers(path.of("blocks"), "t") == [0, 1, 2, 3]
+
+
+async def test_a_turn_may_have_its_own_voice(path: PathDouble, firstword: Firstword) -> None:
+    async with firstword.session(voice="af_heart") as session:
+        own = Manner(voice="am_adam", speed=1.2, lang="en-gb")
+        turn = await session.stream(story(), manner=own)
+        await collect(session.listen(), turn)
+    texts = [message for message in path.of(session.name) if isinstance(message, m.Text)]
+    assert {(text.voice, text.speed, text.lang) for text in texts} == {("am_adam", 1.2, "en-gb")}
 
 
 async def test_a_long_piece_goes_out_in_parts(path: PathDouble, firstword: Firstword) -> None:

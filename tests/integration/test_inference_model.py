@@ -7,18 +7,21 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import numpy as np
 import pytest
 
+from firstword import assets
 from firstword.session_protocol import Cancelled, SynthesisComplete
 from services.inference.audio import to_pcm
+from services.inference.onnx import OnnxSynthesizer
 from services.inference.settings import InferenceSettings
-from services.inference.synthesizer import Stop, Utterance
+from services.inference.synthesizer import Stop, SynthesisError, Utterance
 from tests.doubles.ears import share_recognised
-from tests.doubles.engines import kokoro
+from tests.doubles.engines import kokoro, pronouncer
 from tests.doubles.inference_client import Running, running
 from tests.support import eventually
 
@@ -127,6 +130,17 @@ async def test_an_interrupted_segment_is_resumed_to_the_sample(service: Running)
         assert whole.start is not None
         rest = await client.say("1", text, skip_samples=9_999, plan=whole.start.plan)
         assert rest.pcm == whole.pcm[2 * 9_999 :]
+
+
+async def test_a_damaged_voice_is_told_and_never_spoken(tmp_path: Path) -> None:
+    healthy = assets.locate(os.environ)
+    (tmp_path / "voices").mkdir()
+    (tmp_path / healthy.model.name).symlink_to(healthy.model)
+    (tmp_path / "voices" / "af_heart.bin").write_bytes(bytes(522_240))
+    engine = OnnxSynthesizer(assets.Assets(tmp_path, healthy.manifest), pronouncer(), 1)
+    with pytest.raises(SynthesisError, match="voice_damaged") as caught:
+        engine.prepare(Utterance("Hello.", "af_heart", "en-us"))
+    assert str(tmp_path) not in caught.value.message
 
 
 async def test_the_process_serves_a_wav() -> None:

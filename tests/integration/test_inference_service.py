@@ -27,6 +27,7 @@ from firstword.session_protocol import (
 )
 from services.inference.audio import to_pcm
 from services.inference.settings import InferenceSettings
+from services.inference.synthesizer import Prepared, Utterance
 from tests.doubles.inference_client import PATH, Client, Running, running
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
 from tests.support import eventually
@@ -300,6 +301,34 @@ async def test_ping_is_honest(make: Make) -> None:
         assert "hangs" in (await response.json())["reason"]
     engine.release()
     await eventually(lambda: service.service.unwell() is None, "well again")
+
+
+class BrokenSynthesizer(ToneSynthesizer):
+    """Raises what no engine should, with text in it."""
+
+    def prepare(self, utterance: Utterance) -> Prepared:
+        if "secret" in utterance.text:
+            raise RuntimeError(utterance.text)
+        return super().prepare(utterance)
+
+
+async def test_an_unknown_error_is_told_without_the_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with running(BrokenSynthesizer, InferenceSettings()) as service:
+        async with service.connect() as client:
+            error = (await client.say("1", "A secret.")).end
+            assert isinstance(error, Error) and (error.code, error.retryable) == (
+                "engine_failed",
+                True,
+            )
+            await speaks(client)
+        url = f"http://{service.address}/invocations"
+        async with service.http.post(url, json={"text": "A secret."}) as response:
+            assert response.status == 503
+            assert (await response.json())["error"]["code"] == "engine_failed"
+    logged = capsys.readouterr().out
+    assert "RuntimeError" in logged and "secret" not in logged
 
 
 class TestInvocations:

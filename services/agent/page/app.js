@@ -15,7 +15,7 @@ const firstAudio = { stream: null, batch: null }; // milliseconds
 let socket = null;
 let failures = 0;
 let expected = 0; // turns asked for whose agent_start has not come
-let turn = null; // the one on this page: {name, mode, askedAt, sounding, waits}
+let turn = null; // the one on this page: {name, mode, askedAt, sounding, waits, trouble}
 let sounding = null; // name of the turn that binary frames belong to
 
 // -- the connection ---------------------------------------------------------------------------------
@@ -72,13 +72,17 @@ const handlers = {
   },
   turn_done: ({ samples }) => {
     if (samples) player.end();
-    else finish("There was nothing to say.");
+    else finish(turn.trouble || "There was nothing to say.");
   },
   turn_cancelled: () => finish("Stopped."),
   closed: () => finish("The session was closed."),
   error: ({ message, n }) => {
-    if (n === undefined) finish(`That did not work: ${message}.`);
-    else tell(`A sentence was left out: ${message}.`);
+    if (n === undefined) {
+      finish(`That did not work: ${message}.`);
+    } else {
+      turn.trouble = `A sentence was left out: ${message}.`;
+      tell(turn.trouble);
+    }
   },
 };
 
@@ -101,7 +105,7 @@ player.onwaiting = () => {
   turn.waits += 1;
   $("waits").textContent = turn.waits === 1 ? "once" : `${turn.waits} times`;
 };
-player.ondrained = () => finish("Done.");
+player.ondrained = () => finish(turn?.trouble || "Done.");
 
 // -- what a person does -----------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ async function speak() {
   transcript.clear();
   $("waits").textContent = "0 times";
   const mode = new FormData($("form")).get("mode");
-  turn = { name: null, mode, askedAt: 0, sounding: false, waits: 0 };
+  turn = { name: null, mode, askedAt: 0, sounding: false, waits: 0, trouble: "" };
   update();
   tell("Writing…");
   await player.start(SAMPLE_RATE);
