@@ -82,6 +82,10 @@ class Invocations:
         except (SynthesisError, FrameError) as error:
             status = 503 if error.retryable else STATUS.get(error.code, 400)
             return _refused(error.code, error.message, status)
+        except Exception as error:
+            # The message of an unknown error may hold text: only its kind is told.
+            telemetry.logger().error("invocation failed", kind=type(error).__name__)
+            return _refused("engine_failed", "the engine failed; try again", 503)
         finally:
             self._stops.discard(stop)
             if not self._stops:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from firstword.assets import Assets
+from firstword.assets import Assets, AssetsError
 from firstword.session_protocol import Words
 from services.inference.audio import Trimmed, trim
 from services.inference.pieces import LIMIT, Piece, cut
@@ -97,8 +97,13 @@ class OnnxSynthesizer:
         """Style vectors by number of phonemes less one: shape (510, 1, 256)."""
         style = self._styles.get(voice)
         if style is None:
-            pack = np.frombuffer(self._assets.read_voice(voice), "<f4").reshape(510, 1, 256)
-            style = self._styles[voice] = pack.astype(np.float32)
+            try:
+                pack = self._assets.read_voice(voice)
+            except (AssetsError, OSError):
+                message = "the file of this voice is damaged here; `firstword voices fetch --all`"
+                raise SynthesisError("voice_damaged", message) from None
+            style = np.frombuffer(pack, "<f4").astype(np.float32).reshape(510, 1, 256)
+            self._styles[voice] = style
         return style
 
 

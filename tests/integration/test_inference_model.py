@@ -132,7 +132,7 @@ async def test_an_interrupted_segment_is_resumed_to_the_sample(service: Running)
         assert rest.pcm == whole.pcm[2 * 9_999 :]
 
 
-async def test_a_damaged_voice_is_told_and_never_spoken(tmp_path: Path) -> None:
+def test_a_damaged_voice_is_told_and_never_spoken(tmp_path: Path) -> None:
     healthy = assets.locate(os.environ)
     (tmp_path / "voices").mkdir()
     (tmp_path / healthy.model.name).symlink_to(healthy.model)
