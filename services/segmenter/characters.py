@@ -22,7 +22,7 @@ SYMMETRIC = "\"'*_~`"
 OPENERS = "“‘„‚«‹([{（［｛【〔〈《「『｢〖〘»›"
 BRACKETS_OPEN = "([{（［｛【〔〈《「『｢〖〘"
 BRACKETS_CLOSE = ")]}）］｝】〕〉》」』｣〗〙"
-BULLETS = "•⁃◦‣▪●■–—―-"
+BULLETS = "•⁃◦‣▪●■–—―-→⇒►"
 HARD_BULLETS = "•⁃◦‣▪●"  # these start an item wherever they stand
 CLAUSE = ",;:،؛，、；：﹐﹑﹔﹕၊፣፤፥·՝"
 INVERTED = "¿¡"
@@ -30,7 +30,7 @@ MONEY = "$€£¥₹₽₩₺฿¢#+@№"
 
 ZERO_WIDTH = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u00ad\u061c"
 EMOJI = (
-    "\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2190-\u21ff\u2300-\u23ff\u25aa-\u25fe"
+    "\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa\u25fb-\u25fe"
     "\u20e3\U000e0020-\U000e007f"
 )
 COMBINING = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"

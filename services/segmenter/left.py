@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from .characters import ALNUM, DOTS, HARD_BULLETS, INVERTED, OPENERS, SYMMETRIC
-from .tables import ENDS, NUMBER, TIME, UNIT, Table
+from .characters import ALNUM, CJK, DOTS, HARD_BULLETS, INVERTED, OPENERS, SYMMETRIC
+from .tables import MAY, NUMBER, TIME, UNIT, Table
 
 # What stands before a mark.
 NOTHING: Final = "nothing"  # no letter or digit yet in this sentence
 MARKER: Final = "marker"  # "1", "a", "IV" at the start of an item
 DIGITS: Final = "number"
+STEP: Final = "step"  # a number behind "Step" or the like that opens the sentence
 ROMAN: Final = "roman"
 INITIAL: Final = "initial"  # one capital
 ACRONYM: Final = "acronym"  # U.S, Ph.D
@@ -26,7 +27,10 @@ MAX_CONTEXT: Final = 64  # characters before a mark that a decision may need
 
 _STRIP = OPENERS + SYMMETRIC + INVERTED + "#>|" + HARD_BULLETS + "-–—"
 _NUMBER = re.compile(r"[^\w\s]*[$€£¥₹]?\d[\d.,:'’ \u00a0\u202f/-]*")
-_MARKER = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,5}|[ivx]{1,4}")
+# A lone syllable or ideograph is a word, unless Korean counts with it.
+_MARKER = re.compile(
+    rf"\d{{1,3}}|(?![{CJK}\uac00-\ud7af])[^\W\d_]|[가나다라마바사]|[IVX]{{1,5}}|[ivx]{{1,4}}"
+)
 _ROMAN = re.compile(r"[IVXLCM]{2,}|[VX]")
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]|(?:[A-Z][a-z]{0,2}\.)+[A-Z][a-z]{0,2}")
 _ADDRESS = re.compile(r"[@/\\=_&%]|[^\s.]\.[^\s.]")
@@ -74,6 +78,8 @@ def classify(context: str, whole: bool, mark: str, table: Table) -> Left:
     else:
         kind, word, flags = _kind(core, previous, opens, table)
     phrase = flags & TIME and whole and _is_opening(before, table)
+    if kind == DIGITS and whole and before.strip(_STRIP + " ").lower() in table.step_labels:
+        kind = STEP
     return Left(kind, word, previous, flags, spaced, opens, bool(phrase))
 
 
@@ -120,12 +126,17 @@ def _lookup(core: str, previous: str, table: Table) -> tuple[str, int]:
         word = word.replace("’", "'").rsplit("'", 1)[-1]
     letters = word.lstrip("0123456789.,")
     if letters != word and table.lookup(letters) & UNIT:
-        return letters, ENDS
-    return word, _unless_unit(table.lookup(word), previous)
+        return letters, UNIT
+    flags = table.lookup(word)
+    if not flags and len(word) > 1 and word[0] in table.prefixes:
+        flags = table.lookup(word[1:])
+    if not flags and word.lower().endswith(table.suffixes):
+        flags = NUMBER | MAY
+    return word, _unless_unit(flags, previous)
 
 
 def _unless_unit(flags: int, previous: str) -> int:
     """A unit behind a number may end a sentence; without one it is what else it is, if anything."""
     if not flags & UNIT:
         return flags
-    return ENDS if previous[-1:].isdigit() else flags & ~UNIT
+    return UNIT if previous[-1:].isdigit() else flags & ~UNIT

@@ -35,10 +35,11 @@ from .left import (
     PLAIN,
     ROMAN,
     SHORT,
+    STEP,
     Left,
 )
 from .right import Right
-from .tables import ENDS, MAY, NEVER, NUMBER, TIME, Table
+from .tables import ENDS, MAY, NEVER, NUMBER, TIME, UNIT, Table
 
 END: Final = "end"
 NOT: Final = "not"
@@ -46,6 +47,7 @@ WAIT: Final = "wait"
 
 MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
 
+_QUOTES = "\"'”’»"
 _SPEECH = INVERTED + "„‚"
 _EXTENSIONS = frozenset(
     (
@@ -86,7 +88,11 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
     if right.glued:
         return _glued(left, mark, right, case, final, table)
     if _is_ellipsis(right.marks):
-        return _after_ellipsis(left, right, case)
+        return _after_ellipsis(left, right, case, final)
+    if right.closed and right.closed in _QUOTES and table.speech_verbs:
+        verdict = _speech_tag(right.text, final, table)
+        if verdict != END:
+            return verdict
     if mark in "!?" or any(c in "!?" for c in right.marks):
         return _case_end(right, case, final)
     return _after_dot(left, right, case, final, table)
@@ -98,6 +104,18 @@ def _opens_speech(left: Left, right: Right) -> bool:
         return False
     lead = right.lead.strip()
     return bool(lead) and lead[0] in (_SPEECH if right.paired else _SPEECH + '"“«`')
+
+
+def _speech_tag(text: str, final: bool, table: Table) -> str:
+    """`"Why?" I asked.` is one sentence, although a capital follows."""
+    if text[0] != "I" or text[1:2].isalnum():
+        return END
+    verb = _next_word(text[2:], final)
+    if len(text) < 3 or verb is None:
+        if final:
+            return END
+        return WAIT if _may_be(text[2:], table.speech_verbs) else END
+    return NOT if verb in table.speech_verbs else END
 
 
 def _is_ellipsis(marks: str) -> bool:
@@ -121,7 +139,7 @@ def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, tab
     if mark in "؟‼‽⁇⁈⁉⸮\u037e;" and case == "lower":
         return NOT
     if _is_ellipsis(right.marks):
-        return _after_ellipsis(left, right, case)
+        return _after_ellipsis(left, right, case, final)
     return END
 
 
@@ -182,11 +200,14 @@ def _is_letter(word: str) -> bool:
     return len(word) == 1 and not _SYLLABLE.match(word)
 
 
-def _after_ellipsis(left: Left, right: Right, case: str) -> str:
+def _after_ellipsis(left: Left, right: Right, case: str, final: bool) -> str:
     spaced = right.marks.count(" ") + right.marks.count("\u00a0")
-    if case != "upper":
+    if case != "upper" or (left.spaced and spaced == 2):
         return NOT
-    return NOT if left.spaced and spaced == 2 else END
+    word = _next_word(right.text, final)
+    if word is None:
+        return WAIT if left.word.lower().startswith(right.text.lower()) else END
+    return NOT if word.lower() == left.word.lower() else END  # "I... I am not sure"
 
 
 def _case_end(right: Right, case: str, final: bool) -> str:
@@ -203,20 +224,23 @@ def _lower_start(text: str, final: bool) -> str:
             return END
         if link.startswith(text) and not final:
             return WAIT
-    if len(text) < 2:
-        return NOT if final else WAIT
-    return END if text[1].isupper() else NOT
+    word = _next_word(text, final)
+    if word is None:
+        return WAIT
+    return END if any(c.isupper() for c in word) else NOT
 
 
 def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
     kind = left.kind
-    if kind == MARKER:
+    if kind in (MARKER, STEP):
         return NOT
     if kind == PLAIN and case == "upper" and left.word in table.first_parts:
         word = _next_word(right.text, final)
         if word is None:
             return WAIT if len(right.text) <= MAX_PART else END
         return NOT if table.lookup(f"{left.word}.{word}".lower()) else END
+    if kind == PLAIN and case == "digit" and len(left.word) == 1 and left.word.islower():
+        return NOT  # "c. 1900"
     if kind in (PLAIN, ADDRESS):
         return _case_end(right, case, final)
     if kind == DIGITS:
@@ -248,7 +272,7 @@ def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table
         verdict = _reference(right.text, final, flags, table)
         if verdict != END:
             return verdict
-    if flags & ENDS:
+    if flags & ENDS or (flags & UNIT and case == "upper"):
         return END
     if flags & TIME:
         return _after_time(left, right, final, table)
@@ -293,10 +317,16 @@ def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
     """`3. Oktober` goes on, `am 5. Danach` does not; without either sign a noun is assumed."""
     word = _next_word(right.text, final)
     if word is None:
-        known = table.starters | table.weak_starters | table.ordinal_nouns
+        if _may_be(right.text, table.ordinal_nouns):
+            return WAIT
+        if not table.capital_nouns:
+            return END
+        known = table.starters | table.weak_starters
         return WAIT if _may_be(right.text, known) else NOT
     if word.lower() in table.ordinal_nouns:
         return NOT
+    if not table.capital_nouns:
+        return END
     cued = left.previous in table.ordinal_cues
     return _starter(right.text, final, table, weak=not cued)
 
@@ -350,7 +380,9 @@ def is_certain(left: Left, tail: str, last_size: int, table: Table) -> bool:
     if tail[0] in BARE_MARKS:
         return True
     word = left.word
-    if left.spaced or last_size < 2 or len(word) < 2 or word[-1].isdigit():
+    if left.spaced or last_size < 2 or len(word) < 2 or any(c.isdigit() for c in word):
+        return False
+    if table.lookup(word):
         return False
     if tail[0] in "!?":
         return word.lower() not in _EXCLAIMED

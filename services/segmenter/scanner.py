@@ -169,7 +169,7 @@ class Scanner:
         while self._step(final):
             pass
         if self._eager and self._left is not None and not final and not self._nest.open:
-            if is_certain(self._left, buffer.window[buffer.pos :], self._last_size, self._table):
+            if not self._is_dialogue() and is_certain(self._left, buffer.window[buffer.pos :], self._last_size, self._table):
                 self._commit(len(buffer.window), len(buffer.window))
         self._tail = buffer.leave()
         self._quiet = self._inside is None and not self._clause_words
@@ -320,6 +320,10 @@ class Scanner:
             atomic = self._line_start and _ATOMIC_LINE.match(head) is not None
             self._line_kind = "atomic" if atomic else "text"
         return self._line_kind == "atomic"
+
+    def _is_dialogue(self) -> bool:
+        """True if a dash opens the sentence: `— Vamos? — perguntou Ana.`"""
+        return self._buffer.head(4).lstrip()[:1] in ("—", "–", "-")
 
     def _see(self, start: int, end: int) -> None:
         """Follow the closers behind a mark."""

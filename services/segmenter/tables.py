@@ -32,11 +32,16 @@ class Table:
     labels: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
     time_openers: frozenset[str] = frozenset()
+    step_labels: frozenset[str] = frozenset()
+    speech_verbs: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()  # letters that are written together with a word
+    suffixes: tuple[str, ...] = ()  # abbreviated second parts of compounds: "Hauptstr."
     ordinal_cues: frozenset[str] = frozenset()
     ordinal_nouns: frozenset[str] = frozenset()
     particles: frozenset[str] = frozenset()
     first_parts: frozenset[str] = frozenset()  # "z" of "z.b"
     ordinals: bool = False
+    capital_nouns: bool = False
     dotted_dates: bool = False
     elision: bool = False
     function_words: frozenset[str] = frozenset()
@@ -68,6 +73,11 @@ class _File(TypedDict, total=False):
     labels: list[str]
     calendar: list[str]
     time_openers: list[str]
+    step_labels: list[str]
+    speech_verbs: list[str]
+    prefixes: list[str]
+    suffixes: list[str]
+    capital_nouns: bool
     ordinal_cues: list[str]
     ordinal_nouns: list[str]
     particles: list[str]
@@ -120,6 +130,11 @@ def _table(lang: str, raw: _File) -> Table:
         labels=frozenset(raw.get("labels", [])),
         calendar=frozenset(raw.get("calendar", [])),
         time_openers=frozenset(raw.get("time_openers", [])),
+        step_labels=frozenset(raw.get("step_labels", [])),
+        speech_verbs=frozenset(raw.get("speech_verbs", [])),
+        prefixes=frozenset(raw.get("prefixes", [])),
+        suffixes=tuple(raw.get("suffixes", [])),
+        capital_nouns=raw.get("capital_nouns", False),
         ordinal_cues=frozenset(raw.get("ordinal_cues", [])),
         ordinal_nouns=frozenset(raw.get("ordinal_nouns", [])),
         first_parts=frozenset(word.split(".", 1)[0] for word in classes if "." in word),
