@@ -2,16 +2,18 @@
 -- KEYS: text state, segments stream, audio stream, speech state.
 -- ARGV: token, new revision, then pairs up to '' (field, value of the text state), then triples
 --   'segments'|'audio', payload, ''   append it
---   'cancel', turn, already done      mark the turn (none: '') and answer the cancel
--- Returns {status, gateway worker}: 1 done, 0 was done already, -1 another owner, -2 state is gone.
+--   'cancel', turn ('': all), 'done'|'waiting' and the turns that reached the gateway, oldest first:
+--       mark what is still to be spoken, publish the one answer
+-- Returns {status, gateway worker, last segments id}:
+--   1 done, 0 was done already, -1 another owner, -2 state is gone or rewound.
 local held = redis.call('HMGET', KEYS[1], 'token', 'rev')
-if not held[1] then return {-2, ''} end
-if held[1] ~= ARGV[1] then return {-1, ''} end
+if not held[1] then return {-2, '', ''} end
+if held[1] ~= ARGV[1] then return {-1, '', ''} end
 local worker = redis.call('HGET', KEYS[4], 'worker') or ''
 local rev = tonumber(held[2] or '0')
 local new = tonumber(ARGV[2])
-if rev == new then return {0, worker} end
-if rev + 1 ~= new then return {-2, worker} end
+if rev == new then return {0, worker, redis.call('HGET', KEYS[1], 'last_id') or ''} end
+if rev + 1 ~= new then return {-2, worker, ''} end
 
 local i = 3
 redis.call('HSET', KEYS[1], 'rev', ARGV[2])
@@ -21,24 +23,41 @@ while ARGV[i] ~= '' do
 end
 i = i + 1
 
+local last = ''
 local streams = {segments = KEYS[2], audio = KEYS[3]}
 while i <= #ARGV do
   local kind, a, b = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if kind == 'cancel' then
-    -- What had gone out of this turn when the mark was set; nothing more of it can follow.
-    local speech = redis.call('HMGET', KEYS[4], 'turn', 'turn_segments', 'n', 'samples')
-    local sent = {segments = 0, n = 0, samples = 0}
-    if speech[1] == a then
-      sent = {segments = tonumber(speech[2] or 0), n = tonumber(speech[3] or 0),
-              samples = tonumber(speech[4] or 0)}
+    -- Turns after the last one spoken to its end are still to be spoken: those are marked. What had
+    -- gone out when the mark was set is `sent`; nothing more of it can follow.
+    local speech = redis.call('HMGET', KEYS[4], 'done_turn', 'turn', 'turn_segments', 'n', 'samples')
+    local names = {}
+    for name in string.gmatch(b, '%S+') do names[#names + 1] = name end
+    local known = table.remove(names, 1)
+    local from = 1
+    for j, name in ipairs(names) do if name == speech[1] then from = j + 1 end end
+    local hit = nil
+    for j = from, #names do
+      local name = names[j]
+      if (a == '' or a == name) and redis.call('HSETNX', KEYS[4], 'cancelled:' .. name, 1) == 1 then
+        hit = hit or name
+      end
     end
-    local done = b == '1' or redis.call('HGET', KEYS[4], 'done_turn') == a
-    if not done then redis.call('HSET', KEYS[4], 'cancelled:' .. a, '1') end
+    local turn = hit or a
+    if turn == '' then turn = names[#names] or '' end
+    local sent = {segments = 0, n = 0, samples = 0}
+    if speech[2] == turn then
+      sent = {segments = tonumber(speech[3] or 0), n = tonumber(speech[4] or 0),
+              samples = tonumber(speech[5] or 0)}
+    end
     redis.call('XADD', KEYS[3], '*', 'm', cmsgpack.pack({
-      v = 1, type = 'turn_cancelled', turn = a, sent = sent, already_done = done}))
+      v = 1, type = 'turn_cancelled', turn = turn, sent = sent,
+      already_done = not hit and known ~= 'waiting'}))
   else
-    redis.call('XADD', streams[kind], '*', 'm', a)
+    local id = redis.call('XADD', streams[kind], '*', 'm', a)
+    if kind == 'segments' then last = id end
   end
   i = i + 3
 end
-return {1, worker}
+redis.call('HSET', KEYS[1], 'last_id', last)
+return {1, worker, last}
