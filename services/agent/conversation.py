@@ -13,7 +13,7 @@ from firstword import messages as m
 from firstword import telemetry
 from firstword.client import Listener, Manner, Session
 from firstword.errors import FirstwordError
-from services.agent.core import Say
+from services.agent.core import RequestError, Say
 from services.agent.source import TokenSource
 
 
@@ -40,11 +40,6 @@ class Turn:
     heard: bool = False
 
 
-def new_turn_name() -> str:
-    """A name no other turn has."""
-    return f"t-{secrets.token_hex(6)}"
-
-
 class Conversation:
     """One caller in one session. `write` and `follow` run side by side, in tasks of the caller."""
 
@@ -63,10 +58,12 @@ class Conversation:
         self._outlet = outlet
         self._patience_s = patience_s
 
-    def begin(self, say: Say, name: str) -> Turn:
-        """Start a turn's clock; `write` it next."""
-        turn = Turn(name, say, asyncio.get_running_loop().time())
-        self.turns[name] = turn
+    def begin(self, say: Say) -> Turn:
+        """Name a turn and start its clock; `write` it next. Raises RequestError."""
+        if say.turn in self.turns:
+            raise RequestError("turn_taken", "a turn of this name is not over: name it otherwise")
+        turn = Turn(say.turn or f"t-{secrets.token_hex(6)}", say, asyncio.get_running_loop().time())
+        self.turns[turn.name] = turn
         return turn
 
     async def write(self, turn: Turn) -> None:

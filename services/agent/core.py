@@ -40,13 +40,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Answer this prompt, or say this text, aloud. `session` None is a session of its own."""
+    """Answer this prompt, or say this text, aloud. `session` None is a session of its own, `turn`
+    None a turn that the agent names."""
 
     text: str
     mode: str
     tokens_per_second: float
     is_prompt: bool = False
     session: str | None = None
+    turn: str | None = None
     voice: str | None = None
     speed: float | None = None
     lang: str | None = None
@@ -75,11 +77,7 @@ def parse_frame(text: str, limits: Limits) -> Say | Cancel:
         case "say":
             return _say(body, limits)
         case "cancel":
-            turn = body.get("turn")
-            return Cancel(
-                turn=None if turn is None else check_label(turn, "turn"),
-                played=_played(body.get("played")),
-            )
+            return Cancel(turn=_label(body, "turn"), played=_played(body.get("played")))
         case _:
             raise RequestError("bad_type", "a frame's type is say or cancel")
 
@@ -118,14 +116,14 @@ def _say(body: Mapping[str, Any], limits: Limits) -> Say:
     mode = body.get("mode", "stream")
     if mode not in MODES:
         raise RequestError("bad_field", "mode is stream or batch")
-    session = body.get("session")
     pace = _number(body, "tokens_per_second", 0, MAX_TOKENS_PER_SECOND)
     return Say(
         text=_well_formed(text),
         is_prompt=given[0] == "prompt",
         mode=mode,
         tokens_per_second=limits.tokens_per_second if pace is None else pace,
-        session=None if session is None else check_label(session),
+        session=_label(body, "session"),
+        turn=_label(body, "turn"),
         voice=_word(body, "voice"),
         speed=_number(body, "speed", *SPEEDS),
         lang=_word(body, "lang"),
@@ -139,6 +137,11 @@ def _well_formed(text: str) -> str:
     except UnicodeEncodeError as error:
         raise RequestError("bad_text", "the text holds half of a surrogate pair") from error
     return text
+
+
+def _label(body: Mapping[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return None if value is None else check_label(value, name)
 
 
 def _word(body: Mapping[str, Any], name: str) -> str | None:

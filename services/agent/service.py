@@ -16,7 +16,7 @@ from firstword import assets, telemetry
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
-from services.agent.conversation import CallerGone, Conversation, Outlet, new_turn_name
+from services.agent.conversation import CallerGone, Conversation, Outlet
 from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
 from services.agent.settings import AgentSettings
 from services.agent.source import TokenSource
@@ -101,13 +101,11 @@ class AgentService:
         except RequestError as error:
             return _refusal(error)
         response = web.StreamResponse(headers=HEADERS)
-        name = new_turn_name()
-        outlet = SseOutlet(response, name)
+        outlet = SseOutlet(response)
         try:
             async with self._conversation(say.session, outlet, "sse") as (session, conversation):
                 await response.prepare(request)
-                await outlet.start(session.name, say.mode)
-                await speak(conversation, outlet, say, name)
+                await speak(session, conversation, outlet, say)
         except CallerGone:
             pass
         except FirstwordError as error:

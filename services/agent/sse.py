@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from firstword import messages as m
+from firstword.client import Session
 from firstword.errors import FirstwordError
 from services.agent.conversation import CallerGone, Conversation
 from services.agent.core import Say, SseTurn, agent_start, error_event, text_delta
@@ -23,13 +24,14 @@ HEADERS = {
 class SseOutlet:
     """Writes the events of one turn as `data:` lines."""
 
-    def __init__(self, response: web.StreamResponse, turn: str) -> None:
+    def __init__(self, response: web.StreamResponse) -> None:
         self._response = response
-        self._name = turn
-        self._turn = SseTurn(turn)
+        self._turn = SseTurn("")
 
-    async def start(self, session: str, mode: str) -> None:
-        await self._send(agent_start(session, self._name, mode))
+    async def start(self, session: str, turn: str, mode: str) -> None:
+        """Begin to tell of this turn."""
+        self._turn = SseTurn(turn)
+        await self._send(agent_start(session, turn, mode))
 
     async def text(self, turn: str, piece: str) -> None:
         await self._send(text_delta(turn, piece))
@@ -54,12 +56,13 @@ class SseOutlet:
             raise CallerGone from error
 
 
-async def speak(conversation: Conversation, outlet: SseOutlet, say: Say, name: str) -> None:
+async def speak(session: Session, conversation: Conversation, outlet: SseOutlet, say: Say) -> None:
     """Have one turn written and hand it to the caller until it is over.
 
     Raises CallerGone. What goes wrong otherwise is told to the caller.
     """
-    turn = conversation.begin(say, name)
+    turn = conversation.begin(say)
+    await outlet.start(session.name, turn.name, say.mode)
     failure: FirstwordError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -71,6 +74,6 @@ async def speak(conversation: Conversation, outlet: SseOutlet, say: Say, name: s
     except* CallerGone:
         raise CallerGone from None
     if failure is not None:
-        conversation.end(name, "failed")
-        await outlet.error(name, failure)
+        conversation.end(turn.name, "failed")
+        await outlet.error(turn.name, failure)
     await outlet.finish("failed")

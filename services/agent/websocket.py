@@ -12,7 +12,7 @@ from firstword import messages as m
 from firstword import telemetry
 from firstword.client import Session
 from firstword.errors import FirstwordError
-from services.agent.conversation import CallerGone, Conversation, Turn, new_turn_name
+from services.agent.conversation import CallerGone, Conversation, Turn
 from services.agent.core import (
     Cancel,
     Limits,
@@ -102,15 +102,13 @@ class Call:
                 raise RequestError(
                     "busy", f"{self._max_turns} turns are waiting already: cancel, or wait"
                 )
+            if isinstance(request, Cancel):
+                tasks.create_task(self._cancel(request))
+            else:
+                tasks.create_task(self._write(self._conversation.begin(request)))
         except RequestError as error:
             telemetry.refused_requests.labels(error.code).inc()
             await self._outlet.error(None, error)
-            return
-        if isinstance(request, Cancel):
-            tasks.create_task(self._cancel(request))
-        else:
-            turn = self._conversation.begin(request, new_turn_name())
-            tasks.create_task(self._write(turn))
 
     async def _write(self, turn: Turn) -> None:
         await self._outlet.send(agent_start(self._session.name, turn.name, turn.say.mode))

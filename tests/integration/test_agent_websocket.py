@@ -140,6 +140,17 @@ async def test_a_bad_frame_is_told_and_the_session_goes_on(
     assert list(spoken_by_segment(await until(socket, "turn_done")).values()) == ["Still here."]
 
 
+async def test_a_caller_may_name_its_turns(socket: Socket, path: PathDouble) -> None:
+    path.speaking.clear()
+    for _ in range(2):
+        await socket.send_json({"type": "say", "text": "Named.", "turn": "mine"})
+    (error,) = events(await until(socket, "error"), "error")
+    assert error["code"] == "turn_taken"
+    path.speaking.set()
+    (done,) = events(await until(socket, "turn_done"), "turn_done")
+    assert done["turn"] == "mine"
+
+
 async def test_too_many_turns_are_refused(socket: Socket, path: PathDouble) -> None:
     path.speaking.clear()
     for _ in range(3):

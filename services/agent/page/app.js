@@ -14,7 +14,6 @@ const firstAudio = { stream: null, batch: null }; // milliseconds
 
 let socket = null;
 let failures = 0;
-let expected = 0; // turns asked for whose agent_start has not come
 let turn = null; // the one on this page: {name, mode, askedAt, sounding, waits, trouble}
 let sounding = null; // name of the turn that binary frames belong to
 
@@ -25,7 +24,6 @@ function connect() {
   socket.binaryType = "arraybuffer";
   socket.onopen = () => {
     failures = 0;
-    expected = 0;
     tell("Ready.");
     update();
   };
@@ -50,11 +48,6 @@ const connected = () => socket?.readyState === WebSocket.OPEN;
 // -- what comes back --------------------------------------------------------------------------------
 
 function hear(event) {
-  if (event.type === "agent_start") {
-    expected -= 1;
-    if (expected === 0 && turn) turn.name = event.turn;
-    return;
-  }
   if (event.type === "segment_started" || event.type === "turn_started") sounding = event.turn;
   const ours = turn && (event.turn === turn.name || event.turn === undefined);
   if (ours) handlers[event.type]?.(event);
@@ -115,14 +108,16 @@ async function speak() {
   transcript.clear();
   $("waits").textContent = "0 times";
   const mode = new FormData($("form")).get("mode");
-  turn = { name: null, mode, askedAt: 0, sounding: false, waits: 0, trouble: "" };
+  const asked = { name: `page-${Date.now()}`, mode, askedAt: 0, sounding: false, waits: 0, trouble: "" };
+  turn = asked;
   update();
   tell("Writing…");
   await player.start(SAMPLE_RATE);
+  if (turn !== asked) return; // stopped, or cut off, meanwhile
   turn.askedAt = performance.now();
-  expected += 1;
   send({
     type: "say",
+    turn: turn.name,
     text: $("text").value,
     mode,
     voice: $("voice").value,

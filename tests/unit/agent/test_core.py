@@ -47,6 +47,7 @@ def test_everything_can_be_said() -> None:
         prompt="Who are you?",
         mode="batch",
         session="demo",
+        turn="first",
         voice="am_adam",
         speed=1,
         lang="en-us",
@@ -58,6 +59,7 @@ def test_everything_can_be_said() -> None:
         is_prompt=True,
         mode="batch",
         session="demo",
+        turn="first",
         voice="am_adam",
         speed=1.0,
         lang="en-us",
@@ -102,6 +104,7 @@ def test_what_is_left_empty_is_the_sessions(field: str, value: str | None) -> No
         (b'{"text": "a", "tokens_per_second": 1' + b"0" * 400 + b"}", "bad_field"),
         (b'{"text": "a", "session": "with a space"}', "bad_name"),
         (b'{"text": "a", "session": 5}', "bad_field"),
+        (b'{"text": "a", "turn": ""}', "bad_name"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(body: bytes, code: str) -> None:
