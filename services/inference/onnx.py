@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from firstword.assets import Assets, AssetsError
 from firstword.session_protocol import Words
@@ -25,6 +25,11 @@ from services.inference.synthesizer import (
 )
 from services.inference.text import Pronouncer, clean, is_speakable
 from services.inference.vocabulary import symbols
+
+# ONNX Runtime 1.29 and later report their use over the network from their first moment on. What is
+# spoken here is not theirs to count, so this has to stand before the import.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
 
 SAMPLE_RATE: Final = 24_000
 SAMPLES_PER_FRAME: Final = 600
