@@ -22,22 +22,22 @@ class Ended:
 
 
 async def begin(
-    *words: str, url: str, folder: Path, environ: Mapping[str, str] | None = None
+    *words: str, url: str | None, folder: Path, environ: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """Start `firstword WORDS` in `folder`, on the server at `url`."""
+    """Start `firstword WORDS` in `folder`, on the server at `url` (None: on none that is set)."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "firstword.cli", *words),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=folder,
-        env={**os.environ, "FIRSTWORD_REDIS_URL": url, **(environ or {})},
+        env={**os.environ, "FIRSTWORD_REDIS_URL": url or "", **(environ or {})},
     )
 
 
 async def firstword(
     *words: str,
-    url: str,
+    url: str | None,
     folder: Path,
     stdin: bytes = b"",
     environ: Mapping[str, str] | None = None,

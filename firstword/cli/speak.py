@@ -71,11 +71,12 @@ def _run(
     file = RawOutput(console.binary) if options.out == "-" else WavFile(Path(options.out))
     show = _Show(options, console, file, player)
     try:
-        if runfile.resolve_url(environ) is None:
+        found = runfile.resolve_url(environ)
+        if found is None:
             stack.fetch_assets(console, environ)
 
         async def command() -> int:
-            async with _deployment(environ, tell) as url, Firstword(url) as firstword:
+            async with _deployment(found, environ, tell) as url, Firstword(url) as firstword:
                 await stack.require_services(firstword)
                 return await show.run(firstword, script, modes)
 
@@ -96,24 +97,27 @@ def _player(options: argparse.Namespace, console: Console) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def _deployment(environ: Mapping[str, str], tell: Tell) -> AsyncIterator[str]:
-    """The URL of the Firstword that runs, else of one of our own for the length of the block.
+async def _deployment(
+    found: str | None, environ: Mapping[str, str], tell: Tell
+) -> AsyncIterator[str]:
+    """The URL of the Firstword that was found, else of one of our own for the length of the block.
 
     Its logs go with it, unless a service failed: then they are kept, and the error names them.
     """
-    if url := runfile.resolve_url(environ):
-        yield url
+    if found is not None:
+        yield found
         return
     log_dir = Path(tempfile.mkdtemp(prefix="firstword-logs-"))
+    keep = False
     try:
         async with stack.running(environ, log_dir=log_dir, tell=tell) as url:
             yield url
     except ServiceFailed:
+        keep = True
         raise
-    except BaseException:
-        shutil.rmtree(log_dir, ignore_errors=True)
-        raise
-    shutil.rmtree(log_dir, ignore_errors=True)
+    finally:
+        if not keep:
+            shutil.rmtree(log_dir, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
