@@ -28,6 +28,10 @@ _SOURCES = {
 }
 
 BLOCK_MS = 1000
+_SCRIPTS = {
+    file.name.removesuffix(".lua"): file.read_text()
+    for file in (files("firstword") / "lua").iterdir()
+}
 SOCKET_TIMEOUT_S = 3.0
 
 
@@ -58,7 +62,7 @@ class Streams:
         self._commands = _client(url, BlockingConnectionPool, 64, shared | {"retry": again})
         self._once = _client(url, BlockingConnectionPool, 64, shared | {"retry": never})
         self._blocking = _client(url, ConnectionPool, readers, shared | {"retry": never})
-        self._scripts: dict[str, Any] = {}
+        self._scripts = {n: self._commands.register_script(lua) for n, lua in _SCRIPTS.items()}
 
     async def close(self) -> None:
         """Close every connection; blocked reads end with an error."""

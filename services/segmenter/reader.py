@@ -9,7 +9,7 @@ from firstword import messages as m
 from firstword.errors import DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, id_before, id_key
 from firstword.ownership import new_token
-from firstword.streams import Entry, Streams
+from firstword.streams import BLOCK_MS, Entry, Streams
 from services.segmenter.settings import SegmenterSettings
 from services.segmenter.store import Held, commit, leave, load
 from services.segmenter.turns import Output
@@ -42,6 +42,19 @@ class CursorKeeper:
         members = await self._streams.commands.zrange(keys.ingress_open(self._unit), 0, -1)
         return [member.decode() for member in members]
 
+    async def wait(self, stop: asyncio.Event, block_ms: int = BLOCK_MS) -> list[Entry]:
+        """The next entries; none when the time is up or `stop` is set meanwhile."""
+        cursors = {self.stream: self.read}
+        reading = asyncio.ensure_future(self._streams.wait(cursors, block_ms=block_ms))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            found = reading.result() if reading.done() else {}
+            return found.get(self.stream, [])
+        finally:
+            reading.cancel()  # it holds a cursor of ours, not a claim: nothing can get lost
+            stopping.cancel()
+
     async def store(self, cursor: str, opened: list[str], done: list[str]) -> None:
         """Move the stored cursor and trim what it has passed. Raises LeaseLost."""
         if cursor == self._stored and not opened and not done:
@@ -70,8 +83,7 @@ class DoorReader:
         """Work until `stop` is set or the unit is another's (LeaseLost)."""
         await self._cursor.acquire()
         while not stop.is_set():
-            found = await self._streams.wait({self._cursor.stream: self._cursor.read})
-            for entry in found.get(self._cursor.stream, []):
+            for entry in await self._cursor.wait(stop):
                 await self._copy(entry)
                 self._cursor.read = entry.id
             await self._cursor.store(self._cursor.read, [], [])
@@ -113,14 +125,12 @@ class PartitionReader:
         for name in self._indexed:
             await self._hold(name)
         while not stop.is_set():
-            await self._step()
+            await self._step(stop)
         await self._store_all()
 
-    async def _step(self) -> None:
-        stream = self._cursor.stream
-        found = await self._streams.wait({stream: self._cursor.read}, block_ms=self._patience())
+    async def _step(self, stop: asyncio.Event) -> None:
         outputs: dict[str, list[Output]] = {}
-        for entry in found.get(stream, []):
+        for entry in await self._cursor.wait(stop, self._patience()):
             await self._take(entry, outputs)
             self._cursor.read = entry.id
         now = _now()
