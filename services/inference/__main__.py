@@ -24,8 +24,15 @@ def load_engine(settings: InferenceSettings) -> Synthesizer:
     from services.inference.onnx import OnnxSynthesizer
     from services.inference.text import Pronouncer
 
-    threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.workers)
+    threads = settings.threads or max(1, _cores() // settings.workers)
     return OnnxSynthesizer(assets.locate(os.environ), Pronouncer(), threads)
+
+
+def _cores() -> int:
+    """The cores this process may use: fewer than the machine has where a cpuset says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 async def serve(
