@@ -15,11 +15,11 @@ SUPPORTED: Final = ("en-us", "en-gb")
 def choose(voice: str | None, lang: str | None, default: str, available: Set[str]) -> str:
     """The voice for a request: the one asked for, else one of the language, else `default`.
 
-    `lang` may be a tag as `en-GB`, a bare language as `en`, `auto` or None; the last two mean
-    the voice's own. Raises SynthesisError `unknown_voice`, `unsupported_lang`, `lang_mismatch`.
+    `lang` may be a tag as `en-GB`, a bare language as `en`, or `auto`, which means the voice's
+    own. Empty is the same as not asked for. Raises SynthesisError `unknown_voice`, `unsupported_lang`, `lang_mismatch`.
     """
     wanted = _languages(lang)
-    if voice is None:
+    if not voice:
         voice = _default(wanted, default, available)
     if voice not in available:
         raise SynthesisError(
@@ -48,7 +48,7 @@ def language_of(voice: str) -> str:
 def _languages(lang: str | None) -> tuple[str, ...]:
     """What `lang` allows; every language of the model for None and `auto`."""
     everything = tuple(LANGUAGES.values())
-    if lang is None or lang.lower() == "auto":
+    if not lang or lang.lower() == "auto":
         return (*everything, "unknown")
     tag = lang.lower().replace("_", "-")
     allowed = tuple(known for known in everything if tag in (known, known.split("-")[0]))
