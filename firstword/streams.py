@@ -22,17 +22,12 @@ from firstword.errors import FirstwordError
 from firstword.ids import START
 from firstword.messages import Ingress
 
-_SOURCES = {
+BLOCK_MS = 1000
+SOCKET_TIMEOUT_S = 3.0
+_SCRIPTS = {
     file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
     for file in (files("firstword") / "lua").iterdir()
 }
-
-BLOCK_MS = 1000
-_SCRIPTS = {
-    file.name.removesuffix(".lua"): file.read_text()
-    for file in (files("firstword") / "lua").iterdir()
-}
-SOCKET_TIMEOUT_S = 3.0
 
 
 class Entry(NamedTuple):
@@ -76,8 +71,6 @@ class Streams:
 
     async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
         """Run `lua/NAME.lua`. Every script changes nothing when it is run again."""
-        if name not in self._scripts:
-            self._scripts[name] = self._commands.register_script(_SOURCES[name])
         return await self._scripts[name](keys=key_list, args=list(args))
 
     # -- the deployment ---------------------------------------------------------------------------
