@@ -16,7 +16,8 @@ def choose(voice: str | None, lang: str | None, default: str, available: Set[str
     """The voice for a request: the one asked for, else one of the language, else `default`.
 
     `lang` may be a tag as `en-GB`, a bare language as `en`, or `auto`, which means the voice's
-    own. Empty is the same as not asked for. Raises SynthesisError `unknown_voice`, `unsupported_lang`, `lang_mismatch`.
+    own. Empty is the same as not asked for.
+    Raises SynthesisError `unknown_voice`, `unsupported_lang`, `lang_mismatch`.
     """
     wanted = _languages(lang)
     if not voice:
