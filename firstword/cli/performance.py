@@ -29,7 +29,10 @@ class Sink(Protocol):
 @dataclass(frozen=True, slots=True)
 class Script:
     """What to say and how: `mode` is `stream` (each token is published when it is there) or
-    `batch` (the whole text is published when the last token is there)."""
+    `batch` (the whole text is published when the last token is there).
+
+    Raises FirstwordError `nothing_to_say` for an empty text.
+    """
 
     text: str
     tokens_per_second: float
@@ -38,6 +41,10 @@ class Script:
     speed: float | None = None
     lang: str | None = None
     silence_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise FirstwordError("nothing_to_say", "the text is empty: give some words to speak")
 
 
 @dataclass(slots=True)
@@ -67,11 +74,8 @@ class Performance:
 async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -> Performance:
     """Speak `script` in a session of its own and follow it to the end of its turn.
 
-    Raises FirstwordError `silent` when nothing is heard for `script.silence_s` seconds, and
-    `nothing_to_say` for an empty text.
+    Raises FirstwordError `silent` when nothing is heard for `script.silence_s` seconds.
     """
-    if not script.text.strip():
-        raise FirstwordError("nothing_to_say", "the text is empty: give some words to speak")
     session = firstword.session(
         voice=script.voice, speed=script.speed, lang=script.lang, pace="none"
     )

@@ -18,7 +18,8 @@ from firstword.cli.console import Console
 from firstword.cli.performance import Performance, Script, perform
 from firstword.cli.sinks import Player, RawOutput, WavFile, find_player
 from firstword.client import Firstword
-from firstword.supervisor import ServiceFailed, Tell
+from firstword.errors import FirstwordError
+from firstword.supervisor import Tell
 
 DEMO_TEXT = (
     "This sentence is spoken while the next one is still being written. "
@@ -76,7 +77,10 @@ def _run(
             stack.fetch_assets(console, environ)
 
         async def command() -> int:
-            async with _deployment(found, environ, tell) as url, Firstword(url) as firstword:
+            async with (
+                _deployment(found, environ, tell, console) as url,
+                Firstword(url) as firstword,
+            ):
                 await stack.require_services(firstword)
                 return await show.run(firstword, script, modes)
 
@@ -98,11 +102,11 @@ def _player(options: argparse.Namespace, console: Console) -> str | None:
 
 @contextlib.asynccontextmanager
 async def _deployment(
-    found: str | None, environ: Mapping[str, str], tell: Tell
+    found: str | None, environ: Mapping[str, str], tell: Tell, console: Console
 ) -> AsyncIterator[str]:
     """The URL of the Firstword that was found, else of one of our own for the length of the block.
 
-    Its logs go with it, unless a service failed: then they are kept, and the error names them.
+    Its logs go with it, unless something failed: then they are kept, and named.
     """
     if found is not None:
         yield found
@@ -112,8 +116,9 @@ async def _deployment(
     try:
         async with stack.running(environ, log_dir=log_dir, tell=tell) as url:
             yield url
-    except ServiceFailed:
+    except FirstwordError:
         keep = True
+        console.note(f"The logs of the services are kept in {log_dir}.")
         raise
     finally:
         if not keep:

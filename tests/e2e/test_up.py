@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import wave
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from firstword import runfile
+from firstword.cli.speak import DEMO_TEXT
 from tests.command import begin, firstword
+from tests.doubles.ears import share_recognised
 from tests.support import eventually
 
 pytestmark = pytest.mark.model
@@ -135,3 +140,23 @@ async def test_say_brings_what_it_needs_and_takes_it_away(home: Home) -> None:
     assert "All by myself." in out
     left = {path.name for path in home.folder.iterdir()}
     assert left == {"say.wav"}, "no logs, no server's folder"
+
+
+async def test_the_demo_speaks_a_paragraph_that_is_understood(home: Home) -> None:
+    status, out, err = await home.run("demo")
+    assert status == 0
+    assert "ready on" in err
+    assert err.endswith("The audio is in demo.wav.\n")
+    assert re.search(r"^  stream  \d+\.\d\d s$", out, re.MULTILINE)
+    assert re.search(r"^  batch   \d+\.\d\d s$", out, re.MULTILINE)
+    assert "Streaming spoke" in out
+    with wave.open(str(home.folder / "demo.wav"), "rb") as file:
+        rate, pcm = file.getframerate(), file.readframes(file.getnframes())
+    samples = np.abs(np.frombuffer(pcm, "<i2").astype(np.int32))
+    # This voice reads about 18 characters a second.
+    assert len(samples) / rate == pytest.approx(len(DEMO_TEXT) / 18, rel=0.2)
+    assert np.sqrt(np.mean(samples.astype(float) ** 2)) > 300, "it is not silence"
+    assert np.count_nonzero(samples >= 32_767) < 10, "it is not clipped"
+    quiet = max(len(list(run)) for loud, run in groupby(samples > 100) if not loud)
+    assert quiet < rate, "no gap of a second"
+    assert await asyncio.to_thread(share_recognised, DEMO_TEXT, pcm, rate) >= 0.8

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from firstword import messages as m
+from firstword.cli import main
 from firstword.cli.performance import Script, perform
 from firstword.cli.sinks import LivePcm, Player, find_player
 from firstword.cli.stack import require_services
@@ -64,9 +65,11 @@ async def test_silence_is_an_error_after_a_while(path: PathDouble, client: First
         await perform(client, script, [])
 
 
-async def test_an_empty_text_is_an_error(client: Firstword) -> None:
-    with pytest.raises(FirstwordError, match="the text is empty"):
-        await perform(client, Script(" \n", tokens_per_second=0), [])
+def test_an_empty_text_is_an_error_before_anything_is_started(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["say", " \n"]) == 1
+    assert capsys.readouterr().err == ("firstword: the text is empty: give some words to speak\n")
 
 
 async def test_a_text_that_cannot_be_published_is_an_error(
