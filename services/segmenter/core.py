@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 PREFIX_LIMIT: Final = 1_000  # unspeakable characters that are kept for the next segment
+TENTATIVE_LIMIT: Final = 1_000  # characters; a longer sentence is not announced again and again
 DOUBT_FACTOR: Final = 4  # a mark that may well not end a sentence waits for so many stalls
 
 
@@ -139,7 +140,7 @@ class Segmenter:
             events += self._emit(prefix, self._speak(prefix, code=False))
         raw = self._prefix + piece.text
         self._prefix = ""
-        said = self._speak(raw, code=piece.code)
+        said = self._speak(raw, code=piece.code) if ALNUM.search(raw) else ""
         if self._says(said) and not self._too_short(raw):
             return events + self._emit(raw, said)
         self._keep(raw, said)
@@ -184,9 +185,9 @@ class Segmenter:
 
     def _tentative(self) -> list[Event]:
         pending = self._scanner.pending()
-        if pending is None or pending.doubtful:
+        if pending is None or pending.doubtful or self._scanner.size > TENTATIVE_LIMIT:
             return []
-        raw = self._prefix + pending.text
+        raw = self._prefix + self._scanner.open_text(pending)
         said = self._speak(raw, code=False)
         if said == self._announced or not self._says(said) or self._too_short(raw):
             return []

@@ -61,6 +61,7 @@ _THAI = "".join(map(chr, range(0x0E01, 0x0E5B)))
 _CLUSTER = re.compile(r"[!?！？]+|.")
 _EXCLAIMED = frozenset({"yahoo", "jeopardy", "yum", "joomla", "oxo"})  # names that end in "!"
 _MURMURS = frozenset("ah er hm hmm mm oh uh um well".split())
+_IN_ADDRESS = frozenset("@/\\_=(:#&")
 _LINKS = ("http://", "https://", "www.")
 
 
@@ -181,15 +182,16 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
         return NOT
     if left.kind not in (DIGITS, PLAIN) or (right.lead[:1] in BRACKETS_OPEN and right.lead):
         return NOT
-    word = _next_word(right.text, final)
+    return _glued_word(right.text, final)
+
+
+def _glued_word(text: str, final: bool) -> str:
+    """`over.Sentence` and `over.I` are two sentences; `ASP.NET`, `Ada.Lee@b.org` one word."""
+    word = _next_word(text, final)
     if word is None:
-        short = len(right.text) < 2 or _may_be(right.text, _EXTENSIONS)
-        return WAIT if short else _glued_word(right.text)
-    return NOT if word.lower() in _EXTENSIONS else _glued_word(word)
-
-
-def _glued_word(word: str) -> str:
-    """`over.Sentence` and `over.I` are two sentences, `ASP.NET` is one word."""
+        return WAIT
+    if text[len(word) : len(word) + 1] in _IN_ADDRESS or word.lower() in _EXTENSIONS:
+        return NOT
     return END if len(word) == 1 or not word[1].isupper() else NOT
 
 

@@ -41,9 +41,9 @@ class Piece(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """The open sentence up to a mark that is not decided."""
+    """A mark that is not decided and may well end the sentence."""
 
-    text: str
+    end: int  # where the sentence would end, from the mark on
     doubtful: bool
 
 
@@ -100,6 +100,11 @@ class Scanner:
         return not self._tail and all(part.isspace() for part in self._buffer.parts)
 
     @property
+    def size(self) -> int:
+        """Characters of the open sentence before the undecided mark."""
+        return self._buffer.size
+
+    @property
     def undecided(self) -> bool:
         """True if a mark waits for its decision."""
         return self._left is not None
@@ -130,15 +135,19 @@ class Scanner:
         return self._take()
 
     def pending(self) -> Pending | None:
-        """The sentence that ends at the undecided mark if nothing speaks against it."""
+        """The undecided mark, if the sentence ends there unless something speaks against it."""
         left = self._left
         if left is None or left.kind in (NOTHING, MARKER, INITIAL) or left.flags & NEVER:
             return None
         right = self._right(self._tail)
         if right.text:
             return None
-        text = "".join(self._buffer.parts) + self._tail[: right.end]
-        return Pending(text, is_doubtful(left, right, self._table))
+        inside = self._nest.open and not right.closed
+        return Pending(right.end, inside or is_doubtful(left, right, self._table))
+
+    def open_text(self, pending: Pending) -> str:
+        """The open sentence up to where it would end."""
+        return "".join(self._buffer.parts) + self._tail[: pending.end]
 
     def commit_pending(self) -> list[Piece]:
         """End the sentence at the undecided mark."""
@@ -169,7 +178,9 @@ class Scanner:
         while self._step(final):
             pass
         if self._eager and self._left is not None and not final and not self._nest.open:
-            if not self._is_dialogue() and is_certain(self._left, buffer.window[buffer.pos :], self._last_size, self._table):
+            if not self._is_dialogue() and is_certain(
+                self._left, buffer.window[buffer.pos :], self._last_size, self._table
+            ):
                 self._commit(len(buffer.window), len(buffer.window))
         self._tail = buffer.leave()
         self._quiet = self._inside is None and not self._clause_words

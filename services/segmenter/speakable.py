@@ -11,7 +11,7 @@ import html
 import re
 from typing import Final, Literal
 
-from .characters import EMOJI, ZERO_WIDTH
+from .characters import CJK, EMOJI, ZERO_WIDTH
 
 _ANNOUNCEMENT: Final = {
     "en": "Here is some code.",
@@ -32,35 +32,46 @@ _ANNOUNCEMENT: Final = {
     "th": "ตรงนี้มีโค้ดตัวอย่าง",
 }
 
-_MARKED = re.compile(
-    rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【{ZERO_WIDTH}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s"
-)
+# Joiners stay: scripts need them between letters.
+INVISIBLE: Final = "\u200b\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u00ad"
+_WIDE = re.compile(f"[{CJK}]")
+# Every repetition is bounded or anchored: a hostile text costs no more than its length.
+_MARKED = re.compile(rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【{INVISIBLE}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s")
 _FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*\n?(.*?)(?:\n?[ \t]*\1`*|\Z)", re.DOTALL | re.MULTILINE)
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*(?:\s[^)\n]*)?\)")
-_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]*(?:\s[^)\n]*)?\)|\[([^\]\n]+)\]\[[^\]\n]*\]")
-_CITATION = re.compile(r"\s?\[\^?\d{1,3}\](?!\()|\s?【\d+[^】]*】")
-_AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^>\s]+|[^>\s@]+@[^>\s]+)>")
+_IMAGE = re.compile(r"!\[([^\]\n]{0,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)")
+_LINK = re.compile(
+    r"\[([^\[\]\n]{1,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)"
+    r"|\[([^\[\]\n\d^][^\[\]\n]{0,200})\]\[[^\]\n]{0,50}\]"
+)
+_CITATION = re.compile(r"\s?\[\^?\d{1,3}\](?!\()|\s?【\d[^】\n]{0,40}】")
+_AUTOLINK = re.compile(
+    r"<((?:https?://|mailto:)[^<>\s]{1,2000}|[^<>\s@]{1,64}@[^<>\s]{1,200})>", re.IGNORECASE
+)
 _URL = re.compile(r"https?://(?:www\.)?([^\s/?#<>\"'）)」』，。]+)([^\s<>\"'）)」』，。]*)")
-_ALIAS = re.compile(r"<sub\s[^>]*alias=[\"']([^\"']*)[\"'][^>]*>.*?</sub>", re.IGNORECASE)
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,250}>|<!--.*?-->")
-_CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
-_STRONG = re.compile(r"(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1", re.DOTALL)
-_UNDER = re.compile(r"(?<!\w)(_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL)
+_ALIAS = re.compile(
+    r"<sub\s[^<>]{0,100}alias=[\"']([^\"'<>]{0,200})[\"'][^<>]{0,100}>[^<>]{0,200}</sub>",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,250}>")
+_CODE = re.compile(r"(`{1,3})(?!`)([^`]{1,400})\1(?!`)")
+_STRONG = re.compile(r"(\*{1,3}|~~)(?=[^\s*~])([^*~]{1,400}?)(?<=\S)\1")
+_UNDER = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^\n]{1,200}?)(?<=[^\s_])\1(?!\w)")
 _STRAY = re.compile(r"\*{2,}|~~|(?<!\S)\*+(?=\S)|(?<=\S)\*+(?!\S)|`+|(?<!\w)__+|__+(?!\w)")
-_HEADING = re.compile(r"^[ \t]*(?:>[ \t]*)*#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_HEADING = re.compile(r"^[ \t]*(?:>[ \t]*)*#{1,6}[ \t]+", re.MULTILINE)
+_CLOSING_HASHES = re.compile(r"[ \t]#{1,6}[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
     r"^[ \t]*(?:>[ \t]?)*(?:(?:[-*+–—•⁃◦‣▪●][ \t]+|[•⁃◦‣▪●])(?:\[[ xX]\][ \t]+)?|>[ \t]?)",
     re.MULTILINE,
 )
-_RULE = re.compile(r"^[ \t]*(?:[-*_=~][ \t]*){3,}$|^[ \t|:-]*\|[ \t|:-]*$", re.MULTILINE)
-_ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]*(?:[-*_=~][ \t]*){3,}$|^(?=[^|\n]*\|)[ \t|:-]+$", re.MULTILINE)
 _KEYCAP = re.compile(r"([0-9#*])\ufe0f?\u20e3[ \t]*")
-_EMOJI = re.compile(rf"[ \t]*[{EMOJI}][{EMOJI}{ZERO_WIDTH} ]*")
-_INVISIBLE = re.compile(f"[{ZERO_WIDTH}]")
+_EMOJI = re.compile(rf"[ \t]{{0,4}}[{EMOJI}][{EMOJI}{ZERO_WIDTH} ]*([.,!?;:。！？，]?)")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|~>])")
-_LINE = re.compile(r"[ \t]*(?:\r\n?|[\n\x0b\x0c\x85\u2028\u2029])\s*")
+_UNESCAPE: Final = {0xE000 + code: code for code in range(0x80)}
+_LINES = re.compile(r"[\r\n\x0b\x0c\x85\u2028\u2029]+")
 _BLANK = re.compile(r"[ \t]{2,}|\t")
-_ENDED = ".!?…:;,。！？：；，、।॥؟۔։።။។"
+_ENDED = ".!?…:;,。！？：；，、।॥؟۔։።။"
 
 
 def speakable(text: str, lang: str, skip_code: Literal["read", "announce", "skip"]) -> str:
@@ -74,6 +85,7 @@ def _unmark(text: str, lang: str, skip_code: str) -> str:
     if "`" in text:
         said = "" if skip_code == "skip" else _ANNOUNCEMENT.get(lang, _ANNOUNCEMENT["en"])
         text = _FENCE.sub(r"\2" if skip_code == "read" else said, text)
+    text = _ESCAPE.sub(lambda m: chr(0xE000 + ord(m[1])), text)
     if "[" in text or "【" in text:
         text = _LINK.sub(lambda m: m[1] or m[2], _IMAGE.sub(r"\1", text))
         text = _CITATION.sub("", text)
@@ -81,44 +93,56 @@ def _unmark(text: str, lang: str, skip_code: str) -> str:
         text = _TAG.sub("", _ALIAS.sub(r"\1", _AUTOLINK.sub(r"\1", text)))
     if "://" in text:
         text = _URL.sub(_host, text)
-    text = _RULE.sub("", text)
-    text = _HEADING.sub(r"\1", text)
+    text, headings = _HEADING.subn("", _RULE.sub("", text))
+    if headings:
+        text = _CLOSING_HASHES.sub("", text)
     text = _BULLET.sub("", text)
     if "|" in text:
-        text = _ROW.sub(_cells, text)
+        text = "\n".join(map(_row, text.split("\n")))
     text = _CODE.sub(r"\2", text)
-    if "*" in text or "_" in text or "~" in text:
-        text = _UNDER.sub(r"\2", _STRONG.sub(r"\2", _STRONG.sub(r"\2", text)))
+    for _ in range(2):  # emphasis inside emphasis
+        text = _UNDER.sub(r"\2", _STRONG.sub(r"\2", text))
     text = _STRAY.sub("", text)
-    text = _ESCAPE.sub(r"\1", text)
     if "&" in text:
         text = html.unescape(text).replace("\u00a0", " ")
-    text = _KEYCAP.sub(r"\1. ", text)
-    text = _EMOJI.sub(" ", text)
-    return _INVISIBLE.sub("", text)
+    text = _EMOJI.sub(_picture, _KEYCAP.sub(r"\1. ", text))
+    return _INVISIBLE.sub("", text).translate(_UNESCAPE)
 
 
 def _host(found: re.Match[str]) -> str:
     """The host is said, the path is not; what ends the sentence stays."""
     rest = found[2]
-    ending = rest[len(rest.rstrip(".!?,;:")) :]
     host = found[1]
-    return host if not rest else host.rstrip(".!?,;:") + ending
+    if not rest:
+        return host
+    return host + rest[len(rest.rstrip(".!?,;:")) :]
 
 
-def _cells(found: re.Match[str]) -> str:
-    cells = [cell.strip() for cell in found[1].split("|")]
+def _row(line: str) -> str:
+    """A table row as an enumeration."""
+    stripped = line.strip()
+    if not stripped.startswith("|"):
+        return line
+    cells = [cell.strip() for cell in stripped.strip("|").split("|")]
     return ", ".join(cell for cell in cells if cell)
 
 
+def _picture(found: re.Match[str]) -> str:
+    """Emoji leave a space, but none before a mark and none in text that has no spaces."""
+    mark = found[1]
+    start = found.start()
+    if mark or (start and _WIDE.match(found.string, start - 1)):
+        return mark
+    return " "
+
+
 def _one_line(text: str) -> str:
-    lines = [line.strip() for line in _LINE.split(text)]
+    """Lines become one; a line that ends in no mark gets a full stop, so that it is heard."""
     said = ""
-    for line in lines:
+    for line in map(str.strip, _LINES.split(text)):
         if not line:
             continue
         if said:
             said += " " if said[-1] in _ENDED else ". "
         said += line
-    said = _BLANK.sub(" ", said)
-    return re.sub(r" +([.!,](?:\s|$))", r"\1", said)
+    return _BLANK.sub(" ", said)
