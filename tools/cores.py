@@ -19,6 +19,9 @@ PATTERNS = (
     "services/*/core.py",
     "services/segmenter/rules.py",
     "services/segmenter/session.py",
+    "services/tts_gateway/actions.py",
+    "services/tts_gateway/progress.py",
+    "services/tts_gateway/retention.py",
 )
 
 

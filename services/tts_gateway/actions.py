@@ -1,15 +1,16 @@
-"""What the gateway's core asks of its shell, its limits, and what it stores of its progress."""
+"""What the gateway's core asks of its shell, and the limits it goes by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from firstword import messages as m
-from firstword.ids import START
 
 Fields = dict[str, str | bytes | None]
 """Fields of a session's speech state; None deletes one."""
+
+FIRST = "@first"
+"""As a field's value: the id of the first event of the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Have a connection after this many seconds, then report `connected` or `lost`."""
+    """Have a connection after this many seconds, then report `connected` or `lost`.
+
+    It takes the place of a `Connect` that still waits.
+    """
 
     after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Drop the connection, if there is one."""
+    """Drop the connection, if there is one. A `Connect` that waits goes on waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +70,3 @@ class Close:
 
 
 Action = Connect | Disconnect | Send | Commit | Close
-
-
-@dataclass(slots=True)
-class Progress:
-    """What is out, as stored with every commit."""
-
-    position: str = START
-    turn: str = ""
-    turn_at: str = ""
-    turn_segments: int = 0
-    turn_samples: int = 0
-    n: int = 0
-    samples: int = 0
-    plan: str = ""
-
-    @classmethod
-    def restore(cls, saved: Mapping[str, bytes]) -> Progress:
-        """As another worker, or this one, left it."""
-        return cls(
-            position=saved.get("position", START.encode()).decode(),
-            turn=saved.get("turn", b"").decode(),
-            turn_at=saved.get("turn_at", b"").decode(),
-            turn_segments=int(saved.get("turn_segments", b"0")),
-            turn_samples=int(saved.get("turn_samples", b"0")),
-            n=int(saved.get("n", b"0")),
-            samples=int(saved.get("samples", b"0")),
-            plan=saved.get("plan", b"").decode(),
-        )
-
-    def fields(self) -> Fields:
-        """The fields of the state hash."""
-        return {
-            "position": self.position,
-            "turn": self.turn,
-            "turn_at": self.turn_at,
-            "turn_segments": str(self.turn_segments),
-            "turn_samples": str(self.turn_samples),
-            "n": str(self.n),
-            "samples": str(self.samples),
-            "plan": self.plan,
-        }

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from firstword import codec
 from firstword import messages as m
 from firstword import session_protocol as wire
-from firstword.errors import FirstwordError
-from firstword.ids import START, id_key
+from firstword.errors import FirstwordError, UpstreamError
+from firstword.ids import START
 from firstword.session_protocol import Frame
 from services.tts_gateway.actions import (
+    FIRST,
     Action,
     Close,
     Commit,
@@ -24,32 +25,30 @@ from services.tts_gateway.actions import (
     Disconnect,
     Fields,
     Limits,
-    Progress,
     Send,
 )
-
-BYTES = wire.BYTES_PER_SAMPLE
+from services.tts_gateway.progress import Progress
 
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """The segment being spoken."""
+    """The segment being spoken. Without a request it waits for a connection, or to try again."""
 
     entry_id: str
     segment: m.Segment
     attempts: int = 0
-    request_id: str = ""
+    request: wire.Synthesize | None = None
     sent_at: float = 0.0
-    first_byte_at: float | None = None
+    heard_at: float | None = None
     plan: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class _Early:
-    """A synthesis begun on a hint: its audio is held until the segment is committed."""
+    """A synthesis begun on a hint: what it says is held until the segment is committed."""
 
     hint: m.Tentative
-    request_id: str
+    request: wire.Synthesize
     sent_at: float
     events: list[tuple[wire.Event, float]] = field(default_factory=list)
 
@@ -61,10 +60,10 @@ class Speech:
         self.session = session
         self.settings = _saved_settings(saved)
         self._limits = limits
-        self._done = Progress.restore(saved)
+        self._out = Progress.restore(saved)
         self._wire: wire.ClientConnection | None = None
         self._work: _Work | None = None
-        self._ending: tuple[str, m.TurnEnd] | None = None
+        self._ending: m.TurnEnd | None = None
         self._early: _Early | None = None
         self._requests = 0
         self._plays_until = 0.0
@@ -80,19 +79,19 @@ class Speech:
     @property
     def position(self) -> str:
         """The last entry that is done with."""
-        return self._done.position
+        return self._out.position
 
     @property
     def turn(self) -> str:
         """The turn of the entry in hand, '' while idle."""
         if self._work is not None:
             return self._work.segment.turn
-        return self._ending[1].turn if self._ending is not None else ""
+        return "" if self._ending is None else self._ending.turn
 
     @property
     def opened_at(self) -> str:
         """Entry id of the first text of the turn in hand: where TTFA begins."""
-        return self._work.segment.opened_at if self._work is not None else START
+        return START if self._work is None else self._work.segment.opened_at
 
     def wait_before(self, message: m.Segments, now: float) -> float:
         """Seconds to wait before this entry, so that audio is not made too far ahead."""
@@ -103,11 +102,11 @@ class Speech:
     def timer(self) -> float | None:
         """When `expired` wants to be called, None if never."""
         work = self._work
-        if work is None or not work.request_id:
+        if work is None or work.request is None:
             return None
-        if work.first_byte_at is None:
+        if work.heard_at is None:
             return work.sent_at + self._limits.first_byte_s
-        return work.first_byte_at + self._limits.between_frames_s
+        return work.heard_at + self._limits.between_frames_s
 
     # -- entries ----------------------------------------------------------------------------------
 
@@ -115,30 +114,32 @@ class Speech:
         """Take the next entry of the segments stream."""
         match message:
             case m.Segment():
-                return self._begin_segment(entry_id, message, now)
+                return self._begin_segment(entry_id, message)
             case m.TurnEnd():
-                self._ending = (entry_id, message)
-                return [self._turn_end(entry_id, message, told=True)]
+                self._ending = message
+                return [*self._drop_early(), self._turn_end(entry_id, message, told=True)]
             case m.SessionOpen():
                 self.settings = message
                 packed = codec.pack(message, self.session)
-                return [self._advance(entry_id, {"settings": packed}), Connect()]
+                advance = self._advance(entry_id, {"settings": packed})
+                return [*self._drop_early(), advance, Connect()]
             case m.SessionClose():
-                return [
-                    self._advance(entry_id, {}, m.Closed(reason="closed")),
-                    self._disconnect(),
-                    Close(),
-                ]
+                closed = m.Closed(reason="closed")
+                return [self._advance(entry_id, {}, closed), self._disconnect(), Close()]
             case m.Tentative():
                 return self._hint(message, now)
-            case m.Revoke():
+            case _:  # a hint is taken back
                 return self._drop_early()
 
     def skip(self, entry_id: str) -> list[Action]:
         """Pass over a segment of a cancelled turn."""
-        return [*self._drop_early(), self._advance(entry_id, {}, drops="segment")]
+        return [*self._drop_early(), replace(self._advance(entry_id, {}), drops="segment")]
 
-    def _begin_segment(self, entry_id: str, segment: m.Segment, now: float) -> list[Action]:
+    def pass_over(self, entry_id: str) -> Commit:
+        """Be done with everything up to an entry that asks for nothing."""
+        return self._advance(entry_id, {})
+
+    def _begin_segment(self, entry_id: str, segment: m.Segment) -> list[Action]:
         self._work = work = _Work(entry_id, segment)
         early = self._early
         if early is None:
@@ -146,28 +147,20 @@ class Speech:
         if not _announced(early.hint, segment):
             return [*self._drop_early(), Connect()]
         self._early = None
-        work.request_id, work.sent_at = early.request_id, early.sent_at
-        actions: list[Action] = []
-        for event, at in early.events:
-            actions += self._event(event, at)
-        return actions
+        work.request, work.sent_at = early.request, early.sent_at
+        return [action for event, at in early.events for action in self._event(event, at)]
 
     def _hint(self, hint: m.Tentative, now: float) -> list[Action]:
-        """Begin a synthesis that is likely to be wanted, if nothing else is to do."""
-        if self._wire is None or self._wire.busy or not self.idle or self._early is not None:
+        """Begin a synthesis that is likely to be wanted: there is nothing else to do."""
+        if self._wire is None or self._early is not None:
             return []
-        if hint.n != self._done.n + 1 or self._closing:
-            return []
-        request = self._request(hint.n, hint.text, hint.voice, hint.speed, hint.lang, now)
-        self._early = _Early(hint, request.id, now)
+        request = self._request(hint, hint.text, now)
+        self._early = _Early(hint, request, now)
         return [Send(self._wire.synthesize(request))]
 
     def _drop_early(self) -> list[Action]:
         early, self._early = self._early, None
-        if early is None or self._wire is None:
-            return []
-        frame = self._wire.cancel()
-        return [] if frame is None else [Send(frame)]
+        return [] if early is None else self._stop()
 
     # -- the connection ---------------------------------------------------------------------------
 
@@ -175,47 +168,47 @@ class Speech:
         """There is a connection; `fresh` if it is a new one."""
         if fresh or self._wire is None:
             self._wire = wire.ClientConnection()
-            self._early = None
-            self._closing = False
         work = self._work
-        if work is None or work.request_id:
+        if work is None or work.request is not None:
             return []
-        s = work.segment
-        request = self._request(s.n, s.spoken, s.voice, s.speed, s.lang, now)
-        work.request_id, work.sent_at, work.first_byte_at = request.id, now, None
-        return [Send(self._wire.synthesize(request))]
+        work.request = self._request(work.segment, work.segment.spoken, now)
+        work.sent_at, work.heard_at = now, None
+        return [Send(self._wire.synthesize(work.request))]
 
-    def _request(
-        self, n: int, text: str, voice: str, speed: float, lang: str, now: float
-    ) -> wire.Synthesize:
+    def _request(self, said: m.Segment | m.Tentative, text: str, now: float) -> wire.Synthesize:
         self._requests += 1
-        resumed = self._done.n == n and self._done.samples > 0
+        out = self._out
+        same_turn = out.turn == said.turn
+        resumed = out.samples_of(said.n) if out.plan else 0
         return wire.Synthesize(
-            id=f"{n}.{self._requests}",
+            id=f"{said.n}.{self._requests}",
             text=text,
-            voice=voice,
-            speed=speed,
-            lang=None if lang == "auto" else lang,
-            sample_rate=self.settings.sample_rate,
-            seed=zlib.crc32(f"{self.session} {n}".encode()),
-            deadline_ms=max(0, int((self._plays_until - now) * 1000)),
-            skip_samples=self._done.samples if resumed else 0,
-            plan=self._done.plan if resumed else None,
+            voice=said.voice,
+            speed=said.speed,
+            lang=None if said.lang == "auto" else said.lang,
+            sample_rate=out.turn_rate if same_turn else self.settings.sample_rate,
+            seed=zlib.crc32(f"{self.session} {said.n}".encode()),
+            deadline_ms=max(0, round((self._plays_until - now) * 1000)) if same_turn else 0,
+            skip_samples=resumed,
+            plan=out.plan if resumed else None,
         )
 
-    def lost(self, error: FirstwordError, now: float) -> list[Action]:
+    def lost(self, error: FirstwordError) -> list[Action]:
         """The connection is gone, or could not be had."""
-        return [self._disconnect(), *self._try_again(error)]
+        work, was_up = self._work, self._wire is not None
+        disconnect = self._disconnect()
+        if work is None or (was_up and work.request is None):
+            return [disconnect]  # nothing was asked of it; a try that waits will connect anew
+        return [disconnect, *self._try_again(work, error)]
 
-    def _disconnect(self) -> Disconnect:
-        self._wire = self._early = None
-        self._closing = False
-        return Disconnect()
-
-    def expired(self, now: float) -> list[Action]:
+    def expired(self) -> list[Action]:
         """The deadline of `timer` has passed: a backend that hangs is a backend that is lost."""
         told = "the synthesis backend went silent; the connection was dropped"
-        return self.lost(FirstwordError("upstream_timeout", told, retryable=True), now)
+        return self.lost(UpstreamError("upstream_timeout", told, retryable=True))
+
+    def rest(self) -> list[Action]:
+        """Nothing has been to do for long: free the connection."""
+        return [] if self._wire is None else [self._disconnect()]
 
     def receive(self, frame: Frame, text: bool | None, now: float) -> list[Action]:
         """A frame came from the backend."""
@@ -224,206 +217,143 @@ class Speech:
         try:
             events = self._wire.receive(frame, text)
         except FirstwordError as error:
-            return self.lost(error, now)
+            return self.lost(error)
         actions: list[Action] = []
         for event in events:
-            early = self._early
-            if early is not None and getattr(event, "id", None) == early.request_id:
-                early.events.append((event, now))
+            if self._early is not None and _is_of(event, self._early.request):
+                self._early.events.append((event, now))
             else:
                 actions += self._event(event, now)
         return actions
 
+    def _disconnect(self) -> Disconnect:
+        self._wire = self._early = None
+        self._closing = False
+        return Disconnect()
+
+    def _stop(self) -> list[Action]:
+        """Stop the synthesis that runs; a connection that is to end anyway ends now."""
+        if self._closing:
+            return [self._disconnect()]
+        frame = None if self._wire is None else self._wire.cancel()
+        return [] if frame is None else [Send(frame)]
+
     # -- what a synthesis says --------------------------------------------------------------------
 
     def _event(self, event: wire.Event, now: float) -> list[Action]:
-        if isinstance(event, wire.Closing):
-            self._closing = True
-            return [] if self._work is not None else [self._disconnect()]
         work = self._work
-        if work is None or getattr(event, "id", None) != work.request_id:
+        if isinstance(event, wire.Closing):
+            return self._on_closing()
+        if work is None or work.request is None or not _is_of(event, work.request):
             return []
         match event:
-            case wire.SynthesisStart(plan=plan):
-                return self._started(work, plan or "")
-            case wire.Audio(offset=offset, data=data):
-                return self._audio(work, offset, data, now)
+            case wire.SynthesisStart():
+                return self._on_start(work, work.request, event)
+            case wire.Audio():
+                return self._on_audio(work, work.request, event.data, now)
             case wire.SynthesisComplete():
-                return self._complete(work, event)
+                return self._finish(work, self._out.done(work.segment, event.words))
             case wire.Error():
-                error = FirstwordError(event.code, event.message, retryable=event.retryable)
-                return self._try_again(error) if event.retryable else self._give_up(error)
+                error = UpstreamError(event.code, event.message, retryable=event.retryable)
+                again = self._try_again if event.retryable else self._give_up
+                return again(work, error)
             case _:
-                return []
+                told = "the backend stopped the synthesis on its own"
+                return self._try_again(work, UpstreamError("stopped", told, retryable=True))
 
-    def _started(self, work: _Work, plan: str) -> list[Action]:
-        work.plan = plan
-        done = self._done
-        if done.n != work.segment.n or done.samples == 0 or (plan and plan == done.plan):
+    def _on_closing(self) -> list[Action]:
+        """The container will go: what it speaks is heard out, then another connection is made."""
+        if self._work is None or self._work.request is None:
+            return [self._disconnect()]
+        self._closing = True
+        return []
+
+    def _on_start(
+        self, work: _Work, asked: wire.Synthesize, start: wire.SynthesisStart
+    ) -> list[Action]:
+        if start.sample_rate != asked.sample_rate:
+            told = (
+                f"the backend speaks at {start.sample_rate} Hz and the session wants "
+                f"{asked.sample_rate} Hz: open it with a sample_rate that the backend has"
+            )
+            error = UpstreamError("sample_rate_differs", told)
+            return [*self._stop(), *self._give_up(work, error)]
+        work.plan = start.plan or ""
+        goes_on = asked.plan is not None and asked.plan == start.plan
+        if goes_on or not self._out.samples_of(work.segment.n):
             return []
         # Another engine, or one that cannot repeat: what listeners hold of it does not fit.
-        done.turn_samples -= done.samples
-        done.samples = 0
-        s = work.segment
-        restarted = m.SegmentRestarted(turn=s.turn, n=s.n)
-        return [Commit((restarted,), self._done.fields(), guard=s.turn)]
+        self._plays_until -= self._out.samples / self._out.turn_rate
+        restarted = self._out.restart(work.segment)
+        return [Commit((restarted,), self._out.fields(), guard=work.segment.turn)]
 
-    def _audio(self, work: _Work, offset: int, data: bytes, now: float) -> list[Action]:
-        done, s = self._done, work.segment
-        expected = done.samples if done.n == s.n else 0
-        if offset != expected:
-            told = f"audio begins at sample {offset}, {expected} was expected"
-            return self.lost(FirstwordError("audio_misplaced", told, retryable=True), now)
-        events = self._opening(work, now)
-        rate = self.settings.sample_rate
-        seconds = self._limits.first_chunk_s if events else self._limits.chunk_s
-        work.first_byte_at = now
-        at = 0
-        while at < len(data):
-            size = min(int(seconds * rate) * BYTES, self._limits.chunk_bytes // BYTES * BYTES)
-            piece = data[at : at + size]
-            events.append(m.AudioChunk(turn=s.turn, n=s.n, offset=offset + at // BYTES, data=piece))
-            at += len(piece)
-            seconds = self._limits.chunk_s
-        count = len(data) // BYTES
-        done.samples += count
-        done.turn_samples += count
-        self._plays_until = max(self._plays_until, now) + count / rate
-        return [Commit(tuple(events), self._done.fields(), guard=s.turn)]
-
-    def _opening(self, work: _Work, now: float) -> list[m.Audio]:
-        """What is said before the first audio of a segment, and of a turn."""
-        done, s = self._done, work.segment
-        events: list[m.Audio] = []
-        if done.turn != s.turn:
-            done.turn, done.turn_at = s.turn, "@first"
-            done.turn_segments = done.turn_samples = 0
+    def _on_audio(
+        self, work: _Work, asked: wire.Synthesize, data: bytes, now: float
+    ) -> list[Action]:
+        out, s = self._out, work.segment
+        marks: Fields = {}
+        events = out.open_turn(s, asked.sample_rate)
+        if events:
             self._plays_until = now
-            events.append(
-                m.TurnStarted(turn=s.turn, voice=s.voice, sample_rate=self.settings.sample_rate)
-            )
-        if done.n != s.n:
-            done.n, done.samples, done.plan = s.n, 0, work.plan
-            events.append(
-                m.SegmentStarted(
-                    turn=s.turn,
-                    n=s.n,
-                    text=s.text,
-                    start=s.start,
-                    end=s.end,
-                    committed_at=work.entry_id,
-                    ttfb_ms=round(max(0.0, now - work.sent_at) * 1000, 1),
-                )
-            )
-        done.plan = work.plan
-        return events
+            marks["turn_at"] = FIRST
+        events += out.open_segment(s, work.plan, work.entry_id, now - work.sent_at)
+        events += out.audio(s, data, self._limits, first=bool(events))
+        seconds = len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate
+        self._plays_until = max(self._plays_until, now) + seconds
+        work.heard_at = now
+        return [Commit(tuple(events), out.fields() | marks, guard=s.turn)]
 
-    def _complete(self, work: _Work, event: wire.SynthesisComplete) -> list[Action]:
-        done, s = self._done, work.segment
-        events = self._opening(work, work.sent_at)
-        done.turn_segments += 1
-        words = [list(word) for word in event.words or ()]
-        events.append(m.SegmentDone(turn=s.turn, n=s.n, samples=done.samples, words=words))
-        return self._finish(work, tuple(events))
-
-    def _try_again(self, error: FirstwordError) -> list[Action]:
-        work = self._work
-        if work is None:
-            return []
+    def _try_again(self, work: _Work, error: FirstwordError) -> list[Action]:
         work.attempts += 1
-        work.request_id = ""
+        work.request = None
         if work.attempts >= self._limits.attempts:
-            return self._give_up(error)
-        return [Connect(self._limits.backoff_s * 2 ** (work.attempts - 1))]
+            return self._give_up(work, error)
+        again = Connect(self._limits.backoff_s * 2 ** (work.attempts - 1))
+        return [self._disconnect(), again] if self._closing else [again]
 
-    def _give_up(self, error: FirstwordError) -> list[Action]:
-        work = self._work
-        if work is None:
-            return []
-        s = work.segment
-        out = self._done.samples if self._done.n == s.n else 0
-        event = m.ErrorEvent(
-            code=error.code,
-            message=error.message,
-            retryable=error.retryable,
-            turn=s.turn,
-            n=s.n,
-            samples=out,
-        )
-        return self._finish(work, (event,))
+    def _give_up(self, work: _Work, error: FirstwordError) -> list[Action]:
+        return self._finish(work, self._out.failed(work.segment, error))
 
-    def _finish(self, work: _Work, events: tuple[m.Audio, ...]) -> list[Action]:
-        self._done.position = work.entry_id
-        commit = Commit(
-            events,
-            self._done.fields(),
-            guard=work.segment.turn,
-            done_to=work.entry_id,
-        )
-        return [commit, *([self._disconnect()] if self._closing else [])]
+    def _finish(self, work: _Work, event: m.SegmentDone | m.ErrorEvent) -> list[Action]:
+        self._out.position = work.entry_id
+        turn = work.segment.turn
+        commit = Commit((event,), self._out.fields(), guard=turn, done_to=work.entry_id)
+        return [commit, self._disconnect()] if self._closing else [commit]
 
     # -- after a commit ---------------------------------------------------------------------------
 
     def committed(self, commit: Commit, first_id: str) -> None:
         """The commit is stored; its first event has this id."""
-        if self._done.turn_at == "@first":
-            self._done.turn_at = first_id
+        if commit.fields.get("turn_at") == FIRST:
+            self._out.turn_at = first_id
         if commit.done_to:
             if self._ending is not None:
-                self._done.turn = self._done.turn_at = ""
+                self._out = self._out.after_turn()
             self._work = self._ending = None
 
     def cancelled(self) -> list[Action]:
         """The turn in hand is cancelled: stop its synthesis, say nothing more of it."""
-        actions: list[Action] = []
-        entry_id = ""
-        if self._work is not None:
-            entry_id = self._work.entry_id
-            frame = self._wire.cancel() if self._wire is not None else None
-            actions = [] if frame is None else [Send(frame)]
         if self._ending is not None:
-            entry_id, message = self._ending
-            return [self._turn_end(entry_id, message, told=False)]
-        actions.append(self._advance(entry_id, {}, drops="segment"))
-        return actions
+            return [self._turn_end(self.position, self._ending, told=False)]
+        if self._work is None:
+            return []
+        return [*self._stop(), *self.skip(self._work.entry_id)]
 
-    def _turn_end(self, entry_id: str, message: m.TurnEnd, *, told: bool) -> Commit:
-        done = self._done
-        samples = done.turn_samples if done.turn == message.turn else 0
-        ttfa = None
-        if samples and message.opened_at and done.turn_at:
-            ttfa = float(id_key(done.turn_at)[0] - id_key(message.opened_at)[0])
-        event = m.TurnDone(
-            turn=message.turn,
-            segments=message.segments,
-            samples=samples,
-            ttfa_ms=ttfa,
-            reason=message.reason,
-        )
-        fields: Fields = {
-            "done_turn": message.turn,
-            "turn": None,
-            "turn_at": None,
-            f"cancelled:{message.turn}": None,
-            "position": entry_id,
-        }
-        return Commit(
-            (event,) if told else (),
-            fields,
-            guard=message.turn if told else "",
-            done_to=entry_id,
-            drops="" if told else "turn",
-        )
+    def _turn_end(self, entry_id: str, end: m.TurnEnd, *, told: bool) -> Commit:
+        self._out.position = entry_id
+        mark = f"cancelled:{end.turn}"
+        fields = {**self._out.after_turn_fields(), "done_turn": end.turn, mark: None}
+        if not told:
+            return Commit((), fields, done_to=entry_id, drops="turn")
+        return Commit((self._out.turn_done(end),), fields, guard=end.turn, done_to=entry_id)
 
-    def _advance(
-        self,
-        entry_id: str,
-        fields: Fields,
-        *events: m.Audio,
-        drops: str = "",
-    ) -> Commit:
-        self._done.position = entry_id
-        return Commit(events, {"position": entry_id, **fields}, done_to=entry_id, drops=drops)
+    def _advance(self, entry_id: str, fields: Fields, *events: m.Audio) -> Commit:
+        self._out.position = entry_id
+        return Commit(events, {"position": entry_id, **fields}, done_to=entry_id)
+
+
+def _is_of(event: wire.Event, request: wire.Synthesize) -> bool:
+    return getattr(event, "id", None) == request.id
 
 
 def _announced(hint: m.Tentative, segment: m.Segment) -> bool:

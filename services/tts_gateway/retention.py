@@ -8,27 +8,50 @@ from dataclasses import dataclass, field
 from firstword.ids import id_key
 
 
+@dataclass(slots=True)
+class _Segment:
+    first_id: str
+    size: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Retention:
-    """Remembers where segments begin on the stream, and what they weigh."""
+    """Remembers where segments begin on the stream, and what they weigh.
+
+    What lies before the first segment it was told of goes with that one.
+    """
 
     max_age_s: float = 120.0
     max_bytes: int = 16_000_000
-    _segments: deque[tuple[str, int]] = field(default_factory=deque)
+    _segments: deque[_Segment] = field(default_factory=deque)
     _bytes: int = 0
 
-    def note(self, first_id: str, size: int) -> None:
-        """A segment is out that begins at `first_id` and holds `size` bytes of audio."""
-        self._segments.append((first_id, size))
+    def segment(self, first_id: str) -> None:
+        """A segment begins at this id."""
+        self._segments.append(_Segment(first_id))
+
+    def audio(self, entry_id: str, size: int) -> None:
+        """So many bytes of audio of the newest segment are out, `entry_id` or later.
+
+        Without a segment, another worker began it.
+        """
+        if not self._segments:
+            self.segment(entry_id)
+        self._segments[-1].size += size
         self._bytes += size
 
-    def keep_from(self, newest_id: str) -> str:
-        """The oldest id to keep when `newest_id` is the newest there is; '' to keep all."""
+    def keep_from(self) -> str:
+        """The oldest id to keep now, '' if nothing is to go; each is told once."""
         cut = ""
-        oldest_ms = id_key(newest_id)[0] - int(self.max_age_s * 1000)
-        while len(self._segments) > 1 and (
-            self._bytes > self.max_bytes or id_key(self._segments[1][0])[0] < oldest_ms
-        ):
-            self._bytes -= self._segments.popleft()[1]
-            cut = self._segments[0][0]
+        while len(self._segments) > 1 and (self._bytes > self.max_bytes or self._is_old()):
+            self._bytes -= self._segments.popleft().size
+            cut = self._segments[0].first_id
         return cut
+
+    def _is_old(self) -> bool:
+        """Whether the oldest segment had ended `max_age_s` before the newest began."""
+        ended, newest = (
+            id_key(self._segments[1].first_id)[0],
+            id_key(self._segments[-1].first_id)[0],
+        )
+        return newest - ended > self.max_age_s * 1000

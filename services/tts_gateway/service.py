@@ -8,7 +8,6 @@ from aiohttp import web
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
-from firstword.errors import LeaseLost, StateLost
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.streams import Streams, pause
@@ -29,6 +28,7 @@ class GatewayService:
         self._streams = Streams(settings.redis_url)
         self._runners: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._farewells: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._ownership = Ownership(
             self._streams,
@@ -60,12 +60,24 @@ class GatewayService:
     # -- called by the ownership ------------------------------------------------------------------
 
     def _start(self, session: str) -> None:
-        self._tasks[session] = asyncio.create_task(self._work(session))
+        task = asyncio.create_task(self._work(session))
+        self._tasks[session] = task
+        task.add_done_callback(lambda task: self._ended(session, task))
+
+    def _ended(self, session: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(session) is task:  # not given up and taken again meanwhile
+            del self._tasks[session]
 
     def _abandon(self, session: str) -> None:
+        """Another worker has the session now, unless the server forgot all of us."""
         task = self._tasks.pop(session, None)
+        runner = self._runners.pop(session, None)
         if task is not None:
             task.cancel()
+        if runner is not None:
+            farewell = asyncio.create_task(self._say_farewell(session, runner.rev))
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
 
     def _ring(self, session: str) -> None:
         runner = self._runners.get(session)
@@ -76,37 +88,35 @@ class GatewayService:
 
     async def _work(self, session: str) -> None:
         """Keep a runner on the session until it is left, handed over or another's."""
-        failures = 0
+        rev = failures = 0
+        while True:
+            runner = SessionRunner(
+                session, self._streams, self._upstream, self._ownership.worker, self._settings
+            )
+            try:
+                await self._tell_if_lost(session, rev)
+                rev = 0
+                if failures and not await self._ownership.owns(session):
+                    return
+                unfinished = await self._run(session, runner)
+                await self._release(session, runner.position, unfinished)
+                return
+            except Exception as error:  # whatever the client raises, the session goes on
+                failures += 1
+                rev = max(rev, runner.rev)
+                name = type(error).__name__
+                telemetry.logger().warning("session_failed", session=session, error=name)
+                await pause(failures)
+
+    async def _run(self, session: str, runner: SessionRunner) -> bool:
+        self._runners[session] = runner
+        if self._stopping:
+            runner.hand_over()
         try:
-            while True:
-                runner = SessionRunner(
-                    session,
-                    self._streams,
-                    self._upstream,
-                    self._ownership.worker,
-                    self._settings,
-                )
-                self._runners[session] = runner
-                if self._stopping:
-                    runner.hand_over()
-                try:
-                    unfinished = await runner.run()
-                    break
-                except StateLost:
-                    await self._tell_state_lost(session)
-                    await pause(1)
-                except LeaseLost:
-                    if not await self._ownership.owns(session):
-                        return
-                except Exception as error:  # whatever the client raises, the session goes on
-                    failures += 1
-                    name = type(error).__name__
-                    telemetry.logger().warning("session_failed", session=session, error=name)
-                    await pause(failures)
+            return await runner.run()
         finally:
-            self._runners.pop(session, None)
-            self._tasks.pop(session, None)
-        await self._release(session, runner.position, unfinished)
+            if self._runners.get(session) is runner:
+                del self._runners[session]
 
     async def _release(self, session: str, position: str, unfinished: bool) -> None:
         await self._ownership.release(session, to_others=unfinished)
@@ -114,19 +124,40 @@ class GatewayService:
         if await self._streams.range(keys.segments(session), position, count=1):
             await self._ownership.offer([session])
 
-    async def _tell_state_lost(self, session: str) -> None:
+    async def _say_farewell(self, session: str, rev: int) -> None:
+        try:
+            await self._tell_if_lost(session, rev)
+        except Exception as error:  # the listeners' own check of their position remains
+            name = type(error).__name__
+            telemetry.logger().warning("farewell_failed", session=session, error=name)
+
+    async def _tell_if_lost(self, session: str, rev: int) -> None:
+        """Tell the listeners if the server has less of the session than revision `rev`."""
+        raw = await self._streams.commands.hget(keys.speech_state(session), "rev")
+        if int(raw or 0) >= rev:
+            return
         event = m.ErrorEvent(
             code="state_lost",
             message="the server lost what was published: publish the open turn again",
             retryable=True,
         )
+        telemetry.errors.labels(event.code).inc()
         await self._streams.append(keys.audio(session), {"m": codec.pack(event, session)})
+        await self._ownership.offer([session])  # whoever owns it lets its keys expire one day
 
     async def _drain(self) -> None:
+        """Hand every session over between two segments; what takes too long is left as it is."""
         self._stopping = True
         self._ownership.drain()
-        for runner in list(self._runners.values()):
+        for runner in self._runners.values():
             runner.hand_over()
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=DRAIN_S)
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                while self._tasks:
+                    await asyncio.wait(list(self._tasks.values()))
+        except TimeoutError:
+            telemetry.logger().warning("drain_incomplete", sessions=len(self._tasks))
+        left = [*self._tasks.values(), *self._farewells]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import aiohttp
 
@@ -16,7 +17,7 @@ from firstword.session_protocol import (
 from services.tts_gateway.upstream import Link
 
 CONNECT_S = 5.0
-CLOSE_S = 2.0
+GOODBYE_S = 1.0
 HEARTBEAT_S = 20.0
 
 
@@ -70,12 +71,13 @@ class WebSocketLink:
                 raise _lost(f"close code {self._socket.close_code}")
 
     async def close(self) -> None:
-        try:
-            async with asyncio.timeout(CLOSE_S):
+        # Each step on its own: a peer that reads nothing must not keep the socket open.
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(GOODBYE_S):
                 await self._socket.send_str(encode_client(Close()))
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(GOODBYE_S):
                 await self._socket.close()
-        except Exception:
-            return
 
 
 def _lost(reason: str) -> UpstreamError:
