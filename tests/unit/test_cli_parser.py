@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,18 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         parser().parse_args([*command.split(), "--help"])
     assert ended.value.code == 0
     assert f"usage: firstword {command}" in capsys.readouterr().out
+
+
+def test_the_page_names_every_option_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text(encoding="utf-8")
+    synopses = re.findall(r"^    firstword ((?:.|\n {8,})+)$", page, re.MULTILINE)
+    assert len(synopses) >= 10
+    for synopsis in synopses:
+        command = re.findall(r"^[a-z]+(?: fetch)?", synopsis)[0].split()
+        with pytest.raises(SystemExit):
+            parser().parse_args([*command, "--help"])
+        options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
+        assert set(re.findall(r"--[a-z-]+", synopsis)) == options, synopsis
 
 
 @pytest.fixture
