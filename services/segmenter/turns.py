@@ -180,7 +180,7 @@ _COUNTS = ("min_chars", "max_chars", "first_clause")
 _SECONDS = ("max_wait", "stall")
 _FLAGS = ("merge_first",)
 MAX_COUNT = 100_000
-MAX_WAIT_S = 60
+WAIT_S = (0.05, 60)  # a shorter one would have us look at text that cannot be cut all the time
 
 
 def _option_problem(name: str, value: Any) -> str:
@@ -191,8 +191,8 @@ def _option_problem(name: str, value: Any) -> str:
         fits = kind is int and 0 <= value <= MAX_COUNT
         wanted = f"a whole number from 0 to {MAX_COUNT}"
     elif name in _SECONDS:
-        fits = kind in (int, float) and 0 <= value <= MAX_WAIT_S
-        wanted = f"a number of seconds from 0 to {MAX_WAIT_S}"
+        fits = kind in (int, float) and (value == 0 or WAIT_S[0] <= value <= WAIT_S[1])
+        wanted = f"a number of seconds from {WAIT_S[0]} to {WAIT_S[1]}, or 0"
     elif name in _FLAGS:
         fits, wanted = kind is bool, "true or false"
     else:

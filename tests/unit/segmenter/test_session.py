@@ -301,9 +301,10 @@ def test_open_updates_what_it_names_for_the_turns_that_follow() -> None:
         ({"meta": {"segmenter": {"min_chars": True}}}, "min_chars is a whole number from 0 to"),
         ({"meta": {"segmenter": {"first_clause": "3"}}}, "first_clause is a whole number"),
         ({"meta": {"segmenter": {"min_chars": 2**63}}}, "min_chars is a whole number from 0 to"),
-        ({"meta": {"segmenter": {"stall": -0.1}}}, "stall is a number of seconds from 0 to 60"),
+        ({"meta": {"segmenter": {"stall": -0.1}}}, "stall is a number of seconds from 0.05 to 60"),
         ({"meta": {"segmenter": {"stall": float("nan")}}}, "stall is a number of seconds"),
         ({"meta": {"segmenter": {"max_wait": float("inf")}}}, "max_wait is a number of seconds"),
+        ({"meta": {"segmenter": {"max_wait": 1e-9}}}, "max_wait is a number of seconds"),
         ({"meta": {"segmenter": {"max_wait": False}}}, "max_wait is a number of seconds"),
         (
             {"meta": {"segmenter": {"merge_first": 1}}},
@@ -348,7 +349,12 @@ def test_the_segmenters_options_hold_for_the_turns_that_follow() -> None:
 
 
 option_values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just("eager")
+    st.none(),
+    st.booleans(),
+    st.integers() | st.integers(0, 60),
+    st.floats() | st.floats(0, 60),
+    st.text(max_size=5),
+    st.sampled_from(["safe", "eager", "skip"]),
 )
 
 
@@ -495,15 +501,28 @@ def test_too_much_waiting_text_ends_its_turn_and_no_other() -> None:
     assert not talk.session.busy
 
 
-def test_one_piece_is_told_of_once_however_much_it_overflows() -> None:
+def test_a_turn_is_told_of_once_however_much_it_overflows() -> None:
     talk = Talk(max_waiting=1)
     talk.text("A", "a")
-    talk.text("B one. B two. B", "b")
-    talk.text(" C one. C two. C three.", "c", voice="x")
-    out = talk.close()
-    assert [error.turn for error in errors(talk.outputs)] == ["b", "c"]
-    assert [reason for _turn, _count, reason in ends(out)] == [
-        "complete",
-        "overloaded",
-        "overloaded",
-    ]
+    talk.text("B one. B two", "b")
+    talk.text(" B three. B four. B five", "b", voice="x")
+    assert [error.turn for error in errors(talk.outputs)] == ["b"]
+    talk.end("a")
+    assert ends(talk.outputs) == [("a", 1, "complete"), ("b", 4, "overloaded")]
+
+
+def test_an_end_that_overflows_says_so() -> None:
+    talk = Talk(max_waiting=0)
+    talk.text("A", "a")
+    talk.text("B", "b")
+    assert [error.code for error in errors(talk.end("b"))] == ["overloaded"]
+    assert ends(talk.end("a")) == [("a", 1, "complete"), ("b", 1, "overloaded")]
+
+
+def test_what_has_left_waits_no_more() -> None:
+    talk = Talk(max_waiting=1)
+    talk.text("A", "a")
+    talk.text("B one. B two", "b")
+    talk.end("a")
+    talk.text("C one. C two", "c")
+    assert errors(talk.outputs) == []

@@ -60,19 +60,21 @@ def test_a_gap_at_the_very_beginning() -> None:
     assert ends(talk.outputs) == [("t", 1, "complete")]
 
 
-def test_a_gap_that_nobody_fills_is_passed_over_and_that_is_said() -> None:
+def test_gaps_that_nobody_fills_are_passed_over_one_by_one_and_that_is_said() -> None:
     talk = Talk()
     talk.text("One ", "t", seq=0)
     talk.text("three ", "t", seq=2)
     talk.text("five", "t", seq=4)
+    talk.end("t", seq=5)
     assert talk.wait(GAP_WAIT_S - 0.1) == []
-    [skipped_gap] = errors(talk.wait(0.2))
+    [skipped_gap] = errors(talk.wait(0.1))
     assert (skipped_gap.code, skipped_gap.turn) == ("gap_skipped", "t")
     assert talk.text("two ", "t", seq=1) == [Skipped("repeat")]
-    talk.end("t", seq=5)
-    assert [error.code for error in errors(talk.wait(GAP_WAIT_S))] == ["gap_skipped"]
-    assert spoken(talk.outputs) == [("t", "One three five")]
-    assert ends(talk.outputs) == [("t", 1, "complete")]
+    assert talk.wait(GAP_WAIT_S - 0.1) == []
+    out = talk.wait(0.1)
+    assert [error.code for error in errors(out)] == ["gap_skipped"]
+    assert spoken(out) == [("t", "One three five")]
+    assert ends(out) == [("t", 1, "complete")]
     assert talk.session.timer() is None
 
 
@@ -191,6 +193,18 @@ def test_abandoned_turns_of_an_overloaded_session_all_end() -> None:
     out = talk.wait(31)
     assert [error.turn for error in errors(out)] == ["b"]
     assert ends(out) == [("a", 1, "abandoned"), ("b", 1, "overloaded")]
+
+
+def test_an_overloaded_turn_is_not_flushed_when_its_time_is_up_as_well() -> None:
+    talk = Talk(turn_idle_s=1.0, max_waiting=0)
+    talk.text("A", "a")
+    talk.text("B one. B two", "b", seq=1)
+    talk.now += GAP_WAIT_S
+    talk.text(" goes on", "a")
+    talk.wait(0)
+    talk.end("a")
+    assert spoken(talk.outputs) == [("a", "A goes on"), ("b", "B one.")]
+    assert ends(talk.outputs) == [("a", 1, "complete"), ("b", 1, "overloaded")]
 
 
 # -- cancel ---------------------------------------------------------------------------------------
