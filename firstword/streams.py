@@ -1,32 +1,39 @@
 """Redis Streams as Firstword uses them: append, commit, read. The one place that speaks Redis.
 
-Three kinds of connection, because one set of client options cannot serve all (docs/REDIS.md):
-scripts are idempotent and may be retried; a plain XADD may not, a silent retry would write it
-twice; blocking reads have a pool and a short timeout of their own.
+Three clients, because one set of options cannot serve all (docs/REDIS.md): scripts are idempotent
+and may be repeated; a plain XADD may not, a silent repetition would write it twice; blocking reads
+have connections and a timeout of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 
 from firstword import codec, keys
 from firstword.errors import FirstwordError
 from firstword.ids import START
 from firstword.messages import Ingress
+from firstword.redis_client import Address, Client
 
 BLOCK_MS = 1000
-SOCKET_TIMEOUT_S = 3.0
+COMMAND_TIMEOUT_S = 2.0
+READ_TIMEOUT_S = 3.0
+RETRIES = 3
+CONNECTIONS = 64
+
 _SCRIPTS = {
     file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
     for file in (files("firstword") / "lua").iterdir()
+}
+_HASHES = {
+    name: hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+    for name, script in _SCRIPTS.items()
 }
 
 
@@ -38,26 +45,22 @@ class Entry(NamedTuple):
 
 
 class Streams:
-    """A connection to the server. All methods raise redis-py's errors or OSError as they come:
-    shells catch Exception, log it and back off, since a cluster client raises both and more."""
+    """A connection to the server or cluster that `url` leads to; made when it is first used.
+
+    All methods raise redis-py's errors or OSError as they come: shells catch Exception, log it
+    and back off, since a cluster client raises both and more. `url` is `redis://` or `rediss://`;
+    several nodes of a cluster may be named, `redis://a:6379,b:6379`. Raises ValueError if it is
+    none.
+    """
 
     def __init__(self, url: str, *, readers: int = 4096) -> None:
         self.url = url
-        shared: dict[str, Any] = {
-            "protocol": 2,
-            "decode_responses": False,
-            "socket_keepalive": True,
-            "socket_connect_timeout": SOCKET_TIMEOUT_S,
-            "socket_timeout": SOCKET_TIMEOUT_S,
-            # Else every new connection looks up redis-py's version on the disk, in the event loop.
-            "driver_info": None,
-        }
-        never = Retry(NoBackoff(), 0)
-        again = Retry(ExponentialBackoff(cap=0.5, base=0.02), 3)
-        self._commands = _client(url, BlockingConnectionPool, 64, shared | {"retry": again})
-        self._once = _client(url, BlockingConnectionPool, 64, shared | {"retry": never})
-        self._blocking = _client(url, ConnectionPool, readers, shared | {"retry": never})
-        self._scripts = {n: self._commands.register_script(lua) for n, lua in _SCRIPTS.items()}
+        address = Address(url)
+        terms: dict[str, Any] = {"size": CONNECTIONS, "timeout_s": COMMAND_TIMEOUT_S}
+        # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.
+        self._commands: Any = Client(address, **terms, retries=RETRIES)
+        self._once: Any = Client(address, **terms, retries=0)
+        self._blocking: Any = Client(address, size=readers, timeout_s=READ_TIMEOUT_S, retries=0)
 
     async def close(self) -> None:
         """Close every connection; blocked reads end with an error."""
@@ -66,12 +69,16 @@ class Streams:
 
     @property
     def commands(self) -> Any:
-        """A redis-py client for commands that may be repeated: it retries them on its own."""
+        """A redis-py client for commands that may run twice: it repeats them on its own."""
         return self._commands
 
     async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
         """Run `lua/NAME.lua`. Every script changes nothing when it is run again."""
-        return await self._scripts[name](keys=key_list, args=list(args))
+        words = [*key_list, *args]
+        try:
+            return await self._commands.evalsha(_HASHES[name], len(key_list), *words)
+        except NoScriptError:  # a server that is new, or was restarted; EVAL teaches it the script
+            return await self._commands.eval(_SCRIPTS[name], len(key_list), *words)
 
     # -- the deployment ---------------------------------------------------------------------------
 
@@ -119,11 +126,7 @@ class Streams:
 
     async def ring(self, stage: str, worker: str, unit: str) -> None:
         """Tell the owner of a unit that something lies there. Harmless when lost or repeated."""
-        key = keys.bell(stage, worker)
-        async with self._commands.pipeline(transaction=False) as pipe:
-            pipe.xadd(key, {"u": unit}, maxlen=2000, approximate=True)
-            pipe.expire(key, 60)
-            await pipe.execute()
+        await self.script("ring", [keys.bell(stage, worker)], [unit])
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -171,11 +174,6 @@ class Streams:
     ) -> bool:
         """Leave a state; False if entries after `position` (when given) lie in `key_list[1]`."""
         return bool(await self.script("vacate", key_list, [token, position, *expiry_s]))
-
-
-def _client(url: str, pool: type[ConnectionPool], size: int, options: dict[str, Any]) -> Any:
-    # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.
-    return Redis.from_pool(pool.from_url(url, max_connections=size, **options))
 
 
 def _entries(reply: Any) -> list[Entry]:

@@ -1,0 +1,5 @@
+-- Ring a worker's doorbell. Harmless when run again: the worker looks once more.
+-- KEYS: bell. ARGV: unit.
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', 2000, '*', 'u', ARGV[1])
+redis.call('EXPIRE', KEYS[1], 60)
+return 1
