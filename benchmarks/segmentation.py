@@ -74,7 +74,7 @@ def _segments(tokens: list[str], lang: str, options: dict[str, Any], mode: Mode)
 
 
 def tokens_of(text: str) -> list[str]:
-    """Pieces such as a language model's: words with the space or mark before them, marks, digits."""
+    """Pieces such as a language model's: words with what stands before them, marks, digits."""
     return _TOKEN.findall(text)
 
 

@@ -41,10 +41,12 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U000200
 _m = re.escape(MARKS)
 _close = re.escape(CLOSERS) + ZERO_WIDTH + COMBINING
 # Citations, the target of a link whose text ended in the mark, closing tags; and their beginnings.
-_attached = r"\[\d{1,3}\]|【\d[^】\s]{0,40}】|\]\([^)\s]{0,200}\)|\s*</[A-Za-z][^<>\n]{0,80}>"
-UNFINISHED = re.compile(
-    r"(?:\[\d{0,3}|【\d?[^】\s]{0,40}|\]\([^)\s]{0,200}|\s*<(?:/?(?:[A-Za-z][^<>\n]{0,200})?)?)$"
+_attached = (
+    r"\[\d{1,3}\]|【\d[^】\s]{0,40}】|\]\([^)\s]{0,200}\)|[ \t]{0,3}</[A-Za-z][^<>\n]{0,80}>"
 )
+_tag_begun = r"[ \t]{0,3}<(?:/?(?:[A-Za-z][^<>\n]{0,200})?)?"
+UNFINISHED = re.compile(rf"(?:\[\d{{0,3}}|【\d?[^】\s]{{0,40}}|\]\([^)\s]{{0,200}}|{_tag_begun})$")
+UNFINISHED_TAG = re.compile(f"{_tag_begun}$")
 _spaced = r"[ \u00a0\u202f]+(?:»|[\"”](?=[\s,.;:!?)]))"
 
 
@@ -66,9 +68,8 @@ def _tail(*, paired: bool, reversed_order: bool) -> re.Pattern[str]:
 
 TAILS = {(p, r): _tail(paired=p, reversed_order=r) for p in (False, True) for r in (False, True)}
 # What may stand between the gap and the first word of the next sentence.
-LEAD = re.compile(
-    rf"(?:[\s\"'*_~¿¡{re.escape(OPENERS + BULLETS)}{ZERO_WIDTH}]|<[A-Za-z][^<>\n]{{0,200}}>)*"
-)
+_lead = rf"\s\"”'*_~¿¡{re.escape(OPENERS + BULLETS)}{ZERO_WIDTH}{EMOJI}"
+LEAD = re.compile(rf"(?:[{_lead}]|<[A-Za-z][^<>\n]{{0,200}}>)*")
 # A word for the tables: anything but white space and punctuation (Python's \w lacks vowel signs).
 WORD = re.compile(r"[^\s!-&(-/:-@\[-`{-~¡-©«¬®°»¿‐-‘“-⁞、-〟！-／：-＠।॥؟؛،۔…]+")
 
@@ -78,14 +79,6 @@ STOPS = re.compile(f"[{_stops}]")
 STOPS_AND_CLAUSES = re.compile(rf"[{_stops}{re.escape(CLAUSE)}–—]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ALNUM = re.compile(r"[^\W_]")
-
-
-def is_emoji(char: str) -> bool:
-    """True for pictographs that hang on to the sentence before them."""
-    return bool(_EMOJI.match(char))
-
-
-_EMOJI = re.compile(f"[{EMOJI}]")
 
 
 def case_of(char: str) -> str:

@@ -14,7 +14,7 @@ from .cuts import weight
 from .events import Event, Mode, Revoke, Segment, SegmenterOptions, SkipCode, Tentative
 from .repair import repair
 from .scanner import Piece, Scanner
-from .speakable import speakable
+from .speakable import announcement, speakable
 
 __all__ = [
     "Event",
@@ -104,8 +104,7 @@ class Segmenter:
         text, self._held = repair(self._held, final=True)
         pieces = self._scanner.scan(text) if text else []
         events = self._events(pieces + self._scanner.finish(), now)
-        prefix, self._prefix = self._prefix, ""
-        events += self._emit(prefix, self._speak(prefix, code=False))
+        events += self._emit_prefix()
         self._since = None
         return events
 
@@ -133,21 +132,31 @@ class Segmenter:
 
     def _segment(self, piece: Piece) -> list[Event]:
         """The segments that `piece` completes: none while it is too short or says nothing."""
-        options = self._options
-        events: list[Event] = []
-        if self._prefix and options.max_chars and not self._fits(piece.text):
-            prefix, self._prefix = self._prefix, ""
-            events += self._emit(prefix, self._speak(prefix, code=False))
+        if piece.code and self._options.skip_code != "read":
+            return self._emit_prefix() + self._unread(piece)
+        events = [] if self._fits(piece.text) else self._emit_prefix()
         raw = self._prefix + piece.text
         self._prefix = ""
-        said = self._speak(raw, code=piece.code) if ALNUM.search(raw) else ""
+        said = self._speak(raw)
         if self._says(said) and not self._too_short(raw):
             return events + self._emit(raw, said)
         self._keep(raw, said)
         return events
 
+    def _unread(self, piece: Piece) -> list[Event]:
+        """A fence that is not read: announced with its first piece, or passed over."""
+        if self._options.skip_code == "announce" and not piece.continued:
+            return self._emit(piece.text, announcement(self._scanner.lang))
+        self._at += len(piece.text)
+        return []
+
+    def _emit_prefix(self) -> list[Event]:
+        prefix, self._prefix = self._prefix, ""
+        return self._emit(prefix, self._speak(prefix))
+
     def _fits(self, text: str) -> bool:
-        return len((self._prefix + text).strip()) <= self._options.max_chars
+        limit = self._options.max_chars
+        return not limit or len((self._prefix + text).strip()) <= limit
 
     def _too_short(self, raw: str) -> bool:
         options = self._options
@@ -171,11 +180,9 @@ class Segmenter:
         start += len(raw) - len(raw.lstrip())
         return [Segment(text, said, start, start + len(text))]
 
-    def _speak(self, raw: str, *, code: bool) -> str:
-        skip = self._options.skip_code
-        if code and skip != "read":
-            return ""  # the fence was announced or skipped with its first piece
-        return speakable(raw, self._scanner.lang, skip)
+    @staticmethod
+    def _speak(raw: str) -> str:
+        return speakable(raw) if ALNUM.search(raw) else ""
 
     @staticmethod
     def _says(said: str) -> bool:
@@ -188,7 +195,7 @@ class Segmenter:
         if pending is None or pending.doubtful or self._scanner.size > TENTATIVE_LIMIT:
             return []
         raw = self._prefix + self._scanner.open_text(pending)
-        said = self._speak(raw, code=False)
+        said = self._speak(raw)
         if said == self._announced or not self._says(said) or self._too_short(raw):
             return []
         revoke: list[Event] = [Revoke()] if self._announced else []

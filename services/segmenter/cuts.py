@@ -17,6 +17,8 @@ _CLAUSE_CUT = re.compile(
 _SPACE = re.compile(r"\s+")
 _NUMBER_AT_END = re.compile(r"[\d][\d.,:'’\u00a0\u202f]*$")
 _BETWEEN_NUMBERS = re.compile(r"\d[,;:]$")
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
+_FLAGS_AT_END = re.compile("[\U0001f1e6-\U0001f1ff]+$")
 MAX_BACK: Final = 40
 
 
@@ -70,8 +72,8 @@ def _torn(text: str, at: int) -> bool:
     before = text[at - 1]
     if before == "\u200d" or ("\u1100" <= before <= "\u115f" and "\u1160" <= after <= "\u11ff"):
         return True
-    flag = "\U0001f1e6" <= after <= "\U0001f1ff"
-    return flag and "\U0001f1e6" <= before <= "\U0001f1ff"
+    flags = _FLAGS_AT_END.search(text, max(0, at - MAX_BACK), at)
+    return _FLAG.match(after) is not None and flags is not None and len(flags[0]) % 2 == 1
 
 
 CLAUSE_STOP = re.compile(rf"[{re.escape(CLAUSE)}—–][{_closing}]*")

@@ -76,14 +76,9 @@ def dotted_successor(left: Left, last: Item | None, stop_words: frozenset[str]) 
 
 def is_marker(left: Left, line_start: bool, last: Item | None) -> bool:
     """A number that opens a sentence inside a line is a marker only if it is 1 or the next one."""
-    if left.kind != MARKER:
-        return False
-    return (
-        line_start
-        or not left.word.isdecimal()
-        or int(left.word) <= 1
-        or follows(left.word, last) is not None
-    )
+    if line_start or not left.word.isdecimal() or int(left.word) <= 1:
+        return True
+    return follows(left.word, last) is not None
 
 
 _ONLY_MARKER = re.compile(r"\s*(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]{1,2}|[-*+•⁃◦‣▪●])\s*")

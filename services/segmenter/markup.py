@@ -40,24 +40,34 @@ class Protected:
         stretch was none, go on with ordinary text at the position.
         """
         limit = len(text) if self.fence else min(len(text), pos + self.budget)
-        at = text.find(self.close, pos, limit)
+        at, end = self._closer(text, pos, limit)
         if not self.fence:
             line = text.find("\n", pos, limit)
             if line >= 0 and (at < 0 or line < at):
                 return line, "lost"
         if at >= 0:
-            end = at + len(self.close)
-            if self.close[0] == "`":
-                while end < len(text) and text[end] == "`":
-                    end += 1
-                if end == len(text) and not final:
-                    return self._spend(pos, at), "hold"
+            if self.close[0] == "`" and end == len(text) and not final:
+                return self._spend(pos, at), "hold"  # the run may go on
             return end, "closed"
         if limit < len(text):
             return limit, "lost"
         keep = 0 if final else _overlap(text, pos, self.close)
         stop = len(text) - keep
         return self._spend(pos, stop), "hold" if keep else "open"
+
+    def _closer(self, text: str, pos: int, limit: int) -> tuple[int, int]:
+        """Where the closer stands and ends, -1 if nowhere; a run of backticks counts whole."""
+        at = text.find(self.close, pos, limit)
+        while at >= 0:
+            end = at + len(self.close)
+            if self.close[0] != "`":
+                return at, end
+            while end < len(text) and text[end] == "`":
+                end += 1
+            if self.fence or end - at == len(self.close):
+                return at, end
+            at = text.find(self.close, end, limit)
+        return -1, -1
 
     def _spend(self, pos: int, stop: int) -> int:
         if not self.fence:
@@ -67,6 +77,8 @@ class Protected:
 
 def _overlap(text: str, pos: int, close: str) -> int:
     """How many characters at the end of `text` may be the beginning of `close`."""
+    if close[0] == "`":  # a run that goes on may be the closer, or not be it
+        return min(len(text) - len(text.rstrip("`")), len(text) - pos)
     for size in range(min(len(close) - 1, len(text) - pos), 0, -1):
         if text.endswith(close[:size]):
             return size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .characters import LEAD, MARKS, NEWLINES, TAILS, UNFINISHED
+from .characters import LEAD, MARKS, NEWLINES, TAILS, UNFINISHED, UNFINISHED_TAG
 
 _LONE = frozenset(MARKS)
 _BEGINS = re.compile(r"[\[\]<【]")
@@ -71,5 +71,9 @@ def _unfinished(tail: str, close: int, begin: int) -> bool:
     """True if the tail stops inside a citation, a link target or a tag."""
     if _BEGINS.search(tail) is None:
         return False
-    starts = (close, begin, close - 1 if tail[close - 1] == "]" else close)
-    return any(UNFINISHED.match(tail, at) for at in starts)
+    link = close - 1 if tail[close - 1] == "]" else close
+    return bool(
+        UNFINISHED.match(tail, close)
+        or UNFINISHED.match(tail, link)
+        or UNFINISHED_TAG.match(tail, begin)
+    )

@@ -68,12 +68,12 @@ _LINKS = ("http://", "https://", "www.")
 def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> str:
     """`END`, `NOT` or `WAIT` for a mark; `final`: no more text will come."""
     final = final or right.capped
+    if right.unfinished and not final and not right.newline:
+        return WAIT
     if left.kind == NOTHING:
         return NOT if final or right.text or right.newline else WAIT
     if right.newline:
         return NOT if left.kind == MARKER else END
-    if right.unfinished and not final:
-        return WAIT
     if _opens_speech(left, right):
         return END
     if not right.text:
@@ -190,7 +190,8 @@ def _glued_word(text: str, final: bool) -> str:
     word = _next_word(text, final)
     if word is None:
         return WAIT
-    if text[len(word) : len(word) + 1] in _IN_ADDRESS or word.lower() in _EXTENSIONS:
+    following = text[len(word) : len(word) + 1] if len(word) < MAX_WORD else ""
+    if following in _IN_ADDRESS or word.lower() in _EXTENSIONS:
         return NOT
     return END if len(word) == 1 or not word[1].isupper() else NOT
 
@@ -347,7 +348,7 @@ def _starter(text: str, final: bool, table: Table, *, weak: bool) -> str:
 
 def _next_word(text: str, final: bool) -> str | None:
     """The first word of `text`; `None` while it is not known to be complete."""
-    found = WORD.match(text)
+    found = WORD.match(text, 0, MAX_WORD)
     if found is None:
         return ""
     if found.end() == len(text) and not final and len(text) < MAX_WORD:

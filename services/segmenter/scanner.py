@@ -37,7 +37,8 @@ class Piece(NamedTuple):
     """A stretch of the turn that ends where a segment may end; pieces joined give the text."""
 
     text: str
-    code: bool  # inside a fence that began in an earlier piece
+    code: bool  # a fence, or a part of one
+    continued: bool  # the fence began in an earlier piece
 
 
 class Pending(NamedTuple):
@@ -55,6 +56,7 @@ class Scanner:
         "_clause_words",
         "_continued",
         "_eager",
+        "_fence",
         "_inside",
         "_items",
         "_last_size",
@@ -80,7 +82,8 @@ class Scanner:
         self._tail = ""
         self._left: Left | None = None  # what stands before the mark that `_tail` begins with
         self._inside: markup.Protected | None = None
-        self._continued = False  # the open sentence began inside a fence
+        self._fence = False  # the open sentence is a fence
+        self._continued = False  # it began inside one
         self._nest = Nesting()
         self._items = lists.Items()
         self._line_start = True  # the open sentence began at the start of a line
@@ -130,7 +133,7 @@ class Scanner:
         self._commit(len(self._tail), len(self._tail))
         self._tail = ""
         self._inside = self._items.last = None
-        self._continued = False
+        self._fence = self._continued = False
         self._new_line()
         return self._take()
 
@@ -248,7 +251,7 @@ class Scanner:
         if verdict == WAIT:
             if limit >= min(pos + TAIL_LIMIT, len(buffer.window)):
                 return False
-            if left.flags & NEVER:
+            if left.kind in (NOTHING, MARKER) or left.flags & NEVER:
                 return self._cut_at(limit)
             verdict = END
         if verdict == END:
@@ -273,8 +276,8 @@ class Scanner:
         if self._clause_words and ALNUM.search(text):
             self._clause_words = 0
         if text:
-            self._out.append(Piece(text, self._continued))
-        self._continued = self._inside is not None and self._inside.fence
+            self._out.append(Piece(text, self._fence, self._continued))
+        self._fence = self._continued = self._inside is not None and self._inside.fence
         self._line_start = False
         self._line_kind = ""
 
@@ -353,6 +356,7 @@ class Scanner:
         if end == len(buffer.window) and not final:
             return False
         self._inside = inside
+        self._fence = inside.fence
         buffer.pos = end
         return True
 
@@ -407,7 +411,7 @@ class Scanner:
             "tail": self._tail,
             "left": None if self._left is None else list(self._left),
             "inside": None if inside is None else [inside.close, inside.budget, inside.fence],
-            "continued": self._continued,
+            "fence": [self._fence, self._continued],
             "nest": self._nest.snapshot(),
             "item": None if last is None else list(last),
             "line_start": self._line_start,
@@ -425,7 +429,7 @@ class Scanner:
         self._left = None if state["left"] is None else Left(*state["left"])
         inside, item = state["inside"], state["item"]
         self._inside = None if inside is None else markup.Protected(*inside)
-        self._continued = state["continued"]
+        self._fence, self._continued = state["fence"]
         self._nest.restore(state["nest"])
         self._items.last = None if item is None else lists.Item(*item)
         self._line_start = state["line_start"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Final, Literal
+from typing import Final
 
 from .characters import CJK, EMOJI, ZERO_WIDTH
 
@@ -74,17 +74,21 @@ _BLANK = re.compile(r"[ \t]{2,}|\t")
 _ENDED = ".!?…:;,。！？：；，、।॥؟۔։።။"
 
 
-def speakable(text: str, lang: str, skip_code: Literal["read", "announce", "skip"]) -> str:
+def speakable(text: str) -> str:
     """What is said of a segment: `text` without markup, on one line."""
     if _MARKED.search(text) is None:
         return text.strip()
-    return _one_line(_unmark(text, lang, skip_code))
+    return _one_line(_unmark(text))
 
 
-def _unmark(text: str, lang: str, skip_code: str) -> str:
+def announcement(lang: str) -> str:
+    """What is said in place of a block of code that is not read."""
+    return _ANNOUNCEMENT.get(lang, _ANNOUNCEMENT["en"])
+
+
+def _unmark(text: str) -> str:
     if "`" in text:
-        said = "" if skip_code == "skip" else _ANNOUNCEMENT.get(lang, _ANNOUNCEMENT["en"])
-        text = _FENCE.sub(r"\2" if skip_code == "read" else said, text)
+        text = _FENCE.sub(r"\2", text)
     text = _ESCAPE.sub(lambda m: chr(0xE000 + ord(m[1])), text)
     if "[" in text or "【" in text:
         text = _LINK.sub(lambda m: m[1] or m[2], _IMAGE.sub(r"\1", text))

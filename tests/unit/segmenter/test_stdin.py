@@ -1,0 +1,47 @@
+"""The command that segments standard input."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from services.segmenter import stdin
+from services.segmenter.core import SegmenterOptions
+
+
+class Trickle(io.BytesIO):
+    """Three bytes a read, so that characters are cut."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read(3)
+
+
+def test_segments_are_printed_one_a_line() -> None:
+    out = io.StringIO()
+    source = Trickle("Grüß dich. Es geht gut".encode())
+    stdin.run(SegmenterOptions(lang="de"), source, out, as_json=False)
+    assert out.getvalue() == "Grüß dich.\nEs geht gut\n"
+
+
+def test_json_tells_every_event() -> None:
+    out = io.StringIO()
+    stdin.run(SegmenterOptions(lang="en"), Trickle(b"Go to a.b now"), out, as_json=True)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert lines[-1] == {
+        "type": "segment",
+        "text": "Go to a.b now",
+        "spoken": "Go to a.b now",
+        "start": 0,
+        "end": 13,
+    }
+
+
+def test_the_command_takes_its_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Hi there. Yes, all is well")))
+    assert stdin.main(["--lang", "en", "--mode", "eager", "--max-chars", "20"]) == 0
+    assert capsys.readouterr().out == "Hi there.\nYes, all is well\n"

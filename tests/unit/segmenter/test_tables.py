@@ -1,0 +1,45 @@
+"""The word lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.segmenter.tables import ENDS, MAY, NEVER, NUMBER, languages, load
+
+WANTED = {"ar", "de", "en", "es", "fr", "hi", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr"}
+
+
+def test_every_language_of_the_product_has_a_table() -> None:
+    assert set(languages()) >= WANTED | {"zh"}
+
+
+@pytest.mark.parametrize("lang", languages())
+def test_a_table_holds_what_the_rules_look_up(lang: str) -> None:
+    table = load(lang)
+    assert table.lang == lang
+    for words in (table.starters, table.weak_starters, table.labels, table.calendar):
+        assert all(word == word.lower() for word in words)
+    for word, flags in table.classes.items():
+        assert word.strip(" .") == word
+        assert flags
+        assert not (flags & NEVER and flags & (MAY | ENDS)), word
+
+
+def test_a_region_does_not_matter_and_an_unknown_language_reads_like_english() -> None:
+    assert load("pt-BR").lang == "pt"
+    assert load("EN_us").lang == "en"
+    assert load("xx").lang == "en"
+
+
+def test_case_tells_words_from_abbreviations() -> None:
+    english = load("en")
+    assert english.lookup("No") == NUMBER | ENDS
+    assert english.lookup("no") == 0
+    assert english.lookup("DR") & NEVER
+    assert english.lookup("EST") == 0
+    assert load("fr").lookup("M") == NEVER
+    assert load("fr").lookup("m") != NEVER
+
+
+def test_latin_abbreviations_are_known_inside_other_scripts() -> None:
+    assert load("ja").lookup("Dr") == NEVER
