@@ -96,7 +96,8 @@ class Segment:
     """The unit of synthesis. `text` is what the model wrote, `spoken` what is said.
 
     `n` counts segments in the session and never repeats; `start`, `end` are characters of the
-    turn; `opened_at` is the entry id of the turn's first text, the start of TTFA.
+    turn; `opened_at` is the entry id of the turn's first text, the start of TTFA. Of a turn that is
+    spoken again after a loss, listeners have `skip_samples` of this segment already.
     """
 
     turn: str
@@ -112,6 +113,7 @@ class Segment:
     last: bool
     opened_at: str
     traceparent: str | None = None
+    skip_samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from firstword import codec
 from firstword import messages as m
@@ -28,29 +28,7 @@ from services.tts_gateway.actions import (
     Send,
 )
 from services.tts_gateway.progress import Progress
-
-
-@dataclass(slots=True, eq=False)
-class _Work:
-    """The segment being spoken. Without a request it waits for a connection, or to try again."""
-
-    entry_id: str
-    segment: m.Segment
-    attempts: int = 0
-    request: wire.Synthesize | None = None
-    sent_at: float = 0.0
-    heard_at: float | None = None
-    plan: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class _Early:
-    """A synthesis begun on a hint: what it says is held until the segment is committed."""
-
-    hint: m.Tentative
-    request: wire.Synthesize
-    sent_at: float
-    events: list[tuple[wire.Event, float]] = field(default_factory=list)
+from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
 
 
 class Speech:
@@ -58,13 +36,13 @@ class Speech:
 
     def __init__(self, session: str, limits: Limits, saved: Mapping[str, bytes]) -> None:
         self.session = session
-        self.settings = _saved_settings(saved)
+        self.settings = saved_settings(saved)
         self._limits = limits
         self._out = Progress.restore(saved)
         self._wire: wire.ClientConnection | None = None
-        self._work: _Work | None = None
+        self._work: Work | None = None
         self._ending: m.TurnEnd | None = None
-        self._early: _Early | None = None
+        self._early: Early | None = None
         self._requests = 0
         self._plays_until = 0.0
         self._closing = False
@@ -140,11 +118,11 @@ class Speech:
         return self._advance(entry_id, {})
 
     def _begin_segment(self, entry_id: str, segment: m.Segment) -> list[Action]:
-        self._work = work = _Work(entry_id, segment)
+        self._work = work = Work(entry_id, segment)
         early = self._early
         if early is None:
             return [Connect()]
-        if not _announced(early.hint, segment):
+        if not announced(early.hint, segment):
             return [*self._drop_early(), Connect()]
         self._early = None
         work.request, work.sent_at = early.request, early.sent_at
@@ -155,7 +133,7 @@ class Speech:
         if self._wire is None or self._early is not None:
             return []
         request = self._request(hint, hint.text, now)
-        self._early = _Early(hint, request, now)
+        self._early = Early(hint, request, now)
         return [Send(self._wire.synthesize(request))]
 
     def _drop_early(self) -> list[Action]:
@@ -172,7 +150,7 @@ class Speech:
         if work is None or work.request is not None:
             return []
         work.request = self._request(work.segment, work.segment.spoken, now)
-        work.sent_at, work.heard_at = now, None
+        work.sent_at, work.heard_at, work.arrived = now, None, 0
         return [Send(self._wire.synthesize(work.request))]
 
     def _request(self, said: m.Segment | m.Tentative, text: str, now: float) -> wire.Synthesize:
@@ -187,7 +165,8 @@ class Speech:
             speed=said.speed,
             lang=None if said.lang == "auto" else said.lang,
             sample_rate=out.turn_rate if same_turn else self.settings.sample_rate,
-            seed=zlib.crc32(f"{self.session} {said.n}".encode()),
+            # Of what is said, not of its number: a turn that is published again sounds the same.
+            seed=zlib.crc32(f"{self.session} {said.turn} {text}".encode("utf-8", "surrogatepass")),
             deadline_ms=max(0, round((self._plays_until - now) * 1000)) if same_turn else 0,
             skip_samples=resumed,
             plan=out.plan if resumed else None,
@@ -220,7 +199,7 @@ class Speech:
             return self.lost(error)
         actions: list[Action] = []
         for event in events:
-            if self._early is not None and _is_of(event, self._early.request):
+            if self._early is not None and is_of(event, self._early.request):
                 self._early.events.append((event, now))
             else:
                 actions += self._event(event, now)
@@ -244,15 +223,15 @@ class Speech:
         work = self._work
         if isinstance(event, wire.Closing):
             return self._on_closing()
-        if work is None or work.request is None or not _is_of(event, work.request):
+        if work is None or work.request is None or not is_of(event, work.request):
             return []
         match event:
             case wire.SynthesisStart():
                 return self._on_start(work, work.request, event)
             case wire.Audio():
-                return self._on_audio(work, work.request, event.data, now)
+                return self._on_audio(work, work.request, event, now)
             case wire.SynthesisComplete():
-                return self._finish(work, self._out.done(work.segment, event.words))
+                return self._on_complete(work, work.request, event, now)
             case wire.Error():
                 error = UpstreamError(event.code, event.message, retryable=event.retryable)
                 again = self._try_again if event.retryable else self._give_up
@@ -269,7 +248,7 @@ class Speech:
         return []
 
     def _on_start(
-        self, work: _Work, asked: wire.Synthesize, start: wire.SynthesisStart
+        self, work: Work, asked: wire.Synthesize, start: wire.SynthesisStart
     ) -> list[Action]:
         if start.sample_rate != asked.sample_rate:
             told = (
@@ -288,22 +267,49 @@ class Speech:
         return [Commit((restarted,), self._out.fields(), guard=work.segment.turn)]
 
     def _on_audio(
-        self, work: _Work, asked: wire.Synthesize, data: bytes, now: float
+        self, work: Work, asked: wire.Synthesize, audio: wire.Audio, now: float
     ) -> list[Action]:
-        out, s = self._out, work.segment
-        marks: Fields = {}
-        events = out.open_turn(s, asked.sample_rate)
-        if events:
-            self._plays_until = now
-            marks["turn_at"] = FIRST
-        events += out.open_segment(s, work.plan, work.entry_id, now - work.sent_at)
+        out, s, data = self._out, work.segment, audio.data
+        work.heard_at = now
+        work.arrived += len(data) // wire.BYTES_PER_SAMPLE
+        if out.n != s.n:  # what listeners had before the server lost it is not said again
+            data = data[max(0, work.skips - audio.offset) * wire.BYTES_PER_SAMPLE :]
+            if not data:
+                return []
+        events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
         seconds = len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate
         self._plays_until = max(self._plays_until, now) + seconds
-        work.heard_at = now
         return [Commit(tuple(events), out.fields() | marks, guard=s.turn)]
 
-    def _try_again(self, work: _Work, error: FirstwordError) -> list[Action]:
+    def _begin_events(
+        self, work: Work, asked: wire.Synthesize, skipped: int, now: float
+    ) -> tuple[list[m.Audio], Fields]:
+        """What is said before the first audio of a segment, and the fields that it marks."""
+        marks: Fields = {}
+        events = self._out.open_turn(work.segment, asked.sample_rate)
+        if events:
+            self._plays_until = now
+            marks["turn_at"] = FIRST
+        events += self._out.open_segment(
+            work.segment, work.plan, work.entry_id, now - work.sent_at, skipped
+        )
+        return events, marks
+
+    def _on_complete(
+        self, work: Work, asked: wire.Synthesize, end: wire.SynthesisComplete, now: float
+    ) -> list[Action]:
+        out, s = self._out, work.segment
+        if not work.arrived and not out.samples_of(s.n) and is_speakable(s):
+            told = "the synthesis backend answered with no audio"
+            return self._try_again(work, UpstreamError("no_audio", told, retryable=True))
+        events: list[m.Audio] = []
+        marks: Fields = {}
+        if work.arrived and out.n != s.n:  # listeners had all of it
+            events, marks = self._begin_events(work, asked, work.arrived, now)
+        return self._finish(work, out.done(s, end.words), *events, marks=marks)
+
+    def _try_again(self, work: Work, error: FirstwordError) -> list[Action]:
         work.attempts += 1
         work.request = None
         if work.attempts >= self._limits.attempts:
@@ -311,13 +317,19 @@ class Speech:
         again = Connect(self._limits.backoff_s * 2 ** (work.attempts - 1))
         return [self._disconnect(), again] if self._closing else [again]
 
-    def _give_up(self, work: _Work, error: FirstwordError) -> list[Action]:
+    def _give_up(self, work: Work, error: FirstwordError) -> list[Action]:
         return self._finish(work, self._out.failed(work.segment, error))
 
-    def _finish(self, work: _Work, event: m.SegmentDone | m.ErrorEvent) -> list[Action]:
+    def _finish(
+        self,
+        work: Work,
+        end: m.SegmentDone | m.ErrorEvent,
+        *before: m.Audio,
+        marks: Fields | None = None,
+    ) -> list[Action]:
         self._out.position = work.entry_id
-        turn = work.segment.turn
-        commit = Commit((event,), self._out.fields(), guard=turn, done_to=work.entry_id)
+        fields = self._out.fields() | (marks or {})
+        commit = Commit((*before, end), fields, guard=work.segment.turn, done_to=work.entry_id)
         return [commit, self._disconnect()] if self._closing else [commit]
 
     # -- after a commit ---------------------------------------------------------------------------
@@ -350,23 +362,3 @@ class Speech:
     def _advance(self, entry_id: str, fields: Fields, *events: m.Audio) -> Commit:
         self._out.position = entry_id
         return Commit(events, {"position": entry_id, **fields}, done_to=entry_id)
-
-
-def _is_of(event: wire.Event, request: wire.Synthesize) -> bool:
-    return getattr(event, "id", None) == request.id
-
-
-def _announced(hint: m.Tentative, segment: m.Segment) -> bool:
-    """Whether the segment came as the hint said, so that its audio may be used."""
-    said = (hint.n, hint.text, hint.voice, hint.speed, hint.lang)
-    return said == (segment.n, segment.spoken, segment.voice, segment.speed, segment.lang)
-
-
-def _saved_settings(saved: Mapping[str, bytes]) -> m.SessionOpen:
-    if "settings" in saved:
-        settings = codec.unpack(saved["settings"], codec.SEGMENTS)
-        if isinstance(settings, m.SessionOpen):
-            return settings
-    return m.SessionOpen(
-        voice="", speed=1.0, lang="auto", sample_rate=wire.DEFAULT_SAMPLE_RATE, pace="realtime"
-    )

@@ -66,13 +66,17 @@ class Progress:
         return [m.TurnStarted(turn=segment.turn, voice=segment.voice, sample_rate=rate)]
 
     def open_segment(
-        self, segment: m.Segment, plan: str, committed_at: str, ttfb_s: float
+        self, segment: m.Segment, plan: str, committed_at: str, ttfb_s: float, skipped: int
     ) -> list[m.Audio]:
-        """What is said before the first audio of a segment; nothing if some is out already."""
+        """What is said before the first audio of a segment; nothing if some is out already.
+
+        Of a turn that is spoken again, `skipped` samples count as out: listeners have them.
+        """
         self.plan = plan
         if self.n == segment.n:
             return []
         self.n, self.samples = segment.n, 0
+        self._add(skipped)
         return [
             m.SegmentStarted(
                 turn=segment.turn,

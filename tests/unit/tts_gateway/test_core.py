@@ -67,7 +67,7 @@ def test_a_turn_action_by_action() -> None:
         "speed": 1.0,
         "lang": "en-us",
         "sample_rate": RATE,
-        "seed": 1_038_652_297,
+        "seed": 2_798_546_095,
         "deadline_ms": 0,
         "skip_samples": 0,
     }

@@ -118,7 +118,7 @@ class Backend:
 
     def _speak(self, request: wire.Synthesize) -> None:
         plan = f"{self.engine} {zlib.crc32(request.text.encode())}" if self.plans else None
-        pcm = voice(self.engine, request.text) if any(map(str.isalnum, request.text)) else b""
+        pcm = self._audio_of(request.text)
         if request.plan is not None and request.plan == plan:
             pcm = pcm[2 * request.skip_samples :]
         total = len(pcm) // 2
@@ -130,6 +130,9 @@ class Backend:
             pcm = pcm[size:]
         complete = wire.SynthesisComplete(request.id, total, words=((0, 1, 0.0, 0.1),))
         self._frames.append(wire.encode_server(complete))
+
+    def _audio_of(self, text: str) -> bytes:
+        return voice(self.engine, text) if any(map(str.isalnum, text)) else b""
 
 
 class Crash(Exception):

@@ -1,0 +1,67 @@
+"""What the gateway's core has in hand: a segment that is being spoken, or one that is likely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from firstword import codec
+from firstword import messages as m
+from firstword import session_protocol as wire
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """The segment being spoken. Without a request it waits for a connection, or to try again."""
+
+    entry_id: str
+    segment: m.Segment
+    attempts: int = 0
+    request: wire.Synthesize | None = None
+    sent_at: float = 0.0
+    heard_at: float | None = None
+    arrived: int = 0
+    """Samples that came for this request, those that listeners had before included."""
+    plan: str = ""
+
+    @property
+    def skips(self) -> int:
+        """Samples that listeners had before the server lost the turn: they are not said again."""
+        return self.segment.skip_samples or 0
+
+
+@dataclass(slots=True, eq=False)
+class Early:
+    """A synthesis begun on a hint: what it says is held until the segment is committed."""
+
+    hint: m.Tentative
+    request: wire.Synthesize
+    sent_at: float
+    events: list[tuple[wire.Event, float]] = field(default_factory=list)
+
+
+def is_of(event: wire.Event, request: wire.Synthesize) -> bool:
+    """Whether the event is an answer to this request."""
+    return getattr(event, "id", None) == request.id
+
+
+def announced(hint: m.Tentative, segment: m.Segment) -> bool:
+    """Whether the segment came as the hint said, so that its audio may be used."""
+    said = (hint.n, hint.text, hint.voice, hint.speed, hint.lang)
+    return said == (segment.n, segment.spoken, segment.voice, segment.speed, segment.lang)
+
+
+def is_speakable(segment: m.Segment) -> bool:
+    """Whether it must have a sound: there is a letter or a digit in it."""
+    return any(map(str.isalnum, segment.spoken))
+
+
+def saved_settings(saved: Mapping[str, bytes]) -> m.SessionOpen:
+    """The session's settings as they are stored, or what a session has that stored none."""
+    if "settings" in saved:
+        settings = codec.unpack(saved["settings"], codec.SEGMENTS)
+        if isinstance(settings, m.SessionOpen):
+            return settings
+    return m.SessionOpen(
+        voice="", speed=1.0, lang="auto", sample_rate=wire.DEFAULT_SAMPLE_RATE, pace="realtime"
+    )
