@@ -141,9 +141,9 @@ class Client(AsyncCoreCommands):
     async def _attempt(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         client = await self._connected()
         if isinstance(client, RedisCluster):
-            if args[0] == "XREAD" and "target_nodes" not in options:
+            await client.initialize()  # else the first commands go to any node
+            if args[0] == "XREAD":
                 # Else redis-py asks another node first where the keys stand in the command.
-                await client.initialize()
                 node = client.get_node_from_key(options["keys"][0])
                 return await client.execute_command(*args, **options, target_nodes=node)
             return await client.execute_command(*args, **options)
@@ -169,6 +169,8 @@ class Client(AsyncCoreCommands):
             return Redis.from_pool(ConnectionPool.from_url(first, **options))
         # A look at the cluster takes connections too, and cannot wait for one.
         options["max_connections"] += 8
+        # Else every fifth redirection closes the connections of all who wait for an answer.
+        options["reinitialize_steps"] = 0
         return RedisCluster.from_url(first, startup_nodes=self._address.nodes(), **options)
 
 

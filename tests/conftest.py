@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import redis
 from blockbuster import BlockBuster, blockbuster_ctx
 
 from firstword import assets
@@ -16,6 +17,16 @@ from firstword.embedded import EmbeddedServer, EmbeddedServerError
 from tests.support import missing
 
 NO_WEIGHTS = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest -m streams --server=redis-server`: the same promises on another server."""
+    parser.addoption(
+        "--server",
+        default="embedded",
+        help="server that tests run on: embedded (default), a program, for example redis-server, "
+        "or the redis:// URL of one that runs (all its data will be deleted)",
+    )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -46,29 +57,42 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedServer]:
+def binary(request: pytest.FixtureRequest) -> str | None:
+    """The server program that `--server` names; None for the embedded one."""
+    wanted = str(request.config.getoption("--server"))
+    if wanted == "embedded" or "://" in wanted:
+        return None
+    found = shutil.which(wanted)
+    if found is None:
+        missing(f"--server={wanted}: there is no such program on PATH")
+    return found
+
+
+@pytest.fixture(scope="session")
+def server_url(request: pytest.FixtureRequest, binary: str | None) -> Iterator[str]:
     """One server for all tests that leave it alive. Use `redis_url` for a clean database."""
-    with started() as embedded:
-        yield embedded
+    wanted = str(request.config.getoption("--server"))
+    if "://" in wanted:
+        yield wanted
+        return
+    with started(binary=binary) as embedded:
+        yield embedded.url
 
 
 @pytest.fixture
-def redis_url(server: EmbeddedServer) -> str:
+def redis_url(server_url: str) -> str:
     """The URL of the shared server, with nothing in it: no keys, no scripts."""
-    with socket.create_connection(("127.0.0.1", server.port), 5) as link:
-        link.sendall(b"FLUSHALL\r\nSCRIPT FLUSH\r\n")
-        reply = b""
-        while reply.count(b"\r\n") < 2:
-            reply += link.recv(100)
-    assert reply == b"+OK\r\n+OK\r\n"
-    return server.url
+    with redis.Redis.from_url(server_url) as link:
+        link.flushall()
+        link.script_flush()
+    return server_url
 
 
 @pytest.fixture
-def make_server() -> Iterator[Callable[..., EmbeddedServer]]:
+def make_server(binary: str | None) -> Iterator[Callable[..., EmbeddedServer]]:
     """Starts servers that a test may kill, restart or fill: `make_server(append_only=True)`."""
     with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(started(**options))
+        yield lambda **options: stack.enter_context(started(binary=binary, **options))
 
 
 def started(**options: Any) -> EmbeddedServer:

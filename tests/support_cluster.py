@@ -22,6 +22,7 @@ NODE_TIMEOUT_MS = 1000
 _ARGUMENTS = (
     *("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
     *("--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"),
+    *("--repl-ping-replica-period", "1"),  # Redis 7 hides a replica that has heard nothing yet
 )
 
 
@@ -115,8 +116,11 @@ class EmbeddedCluster:
         info = self.command(node, "INFO", "replication")
         linked = info["role"] == "master" or info["master_link_status"] == "up"
         state = self.command(node, "CLUSTER INFO")["cluster_state"] == "ok"
-        seen = sum("slave" in other["flags"] for other in self._seen_by(node))
-        return linked and state and seen == SHARDS
+        shards = self.command(node, "CLUSTER SLOTS")  # each: first, last, primary, replicas …
+        ports = sorted(tuple(at[1] for at in shard[2:]) for shard in shards)
+        primaries, replicas = self.nodes[:SHARDS], self.nodes[SHARDS:]
+        wanted = sorted((p.port, r.port) for p, r in zip(primaries, replicas, strict=True))
+        return linked and state and ports == wanted
 
     def _all(self, description: str, condition: Callable[[EmbeddedServer], bool]) -> None:
         eventually_sync(lambda: all(map(condition, self.nodes)), description)

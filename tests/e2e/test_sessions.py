@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from firstword import messages as m
 from firstword.audio import TurnAudio
 from firstword.client import collect
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import QUICK, Stack, tone_pcm, until_done
 from tests.support import eventually
+
+pytestmark = pytest.mark.streams
 
 NUMBERS = ["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"]
 

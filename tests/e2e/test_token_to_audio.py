@@ -5,9 +5,13 @@ Only the synthesizer is a double: its samples can be computed, so every one of t
 
 from __future__ import annotations
 
+import pytest
+
 from firstword import messages as m
 from firstword.client import collect
 from tests.e2e.stack import Stack, tone_pcm, until_done
+
+pytestmark = pytest.mark.streams
 
 
 async def test_speech_begins_while_the_text_is_still_being_written(stack: Stack) -> None:

@@ -19,6 +19,8 @@ from tests.doubles.path import SAMPLE_RATE, PathDouble, heard
 from tests.doubles.proxy import Proxy
 from tests.support import eventually
 
+pytestmark = pytest.mark.streams
+
 STORY = "The rain had stopped. Nobody noticed, at first"
 
 

@@ -15,6 +15,8 @@ from firstword.errors import FirstwordError, StateLost
 from firstword.ids import id_after
 from firstword.streams import Streams
 
+pytestmark = pytest.mark.streams
+
 STARTED = m.TurnStarted(turn="t", voice="af_heart", sample_rate=24_000)
 
 

@@ -17,13 +17,15 @@ from tests.e2e.stack import Stack, tone_pcm, until_done
 from tests.support import eventually
 from tests.support_cluster import EmbeddedCluster
 
+pytestmark = pytest.mark.streams
+
 SENTENCES = [f"This is sentence number {n}." for n in range(12)]
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedCluster]:
+def shared(binary: str | None) -> Iterator[EmbeddedCluster]:
     """One cluster for the tests that leave it alive."""
-    with EmbeddedCluster() as cluster:
+    with EmbeddedCluster(binary) as cluster:
         yield cluster
 
 
@@ -132,9 +134,9 @@ async def test_the_whole_path_on_all_shards(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.fixture
-def doomed() -> Iterator[EmbeddedCluster]:
+def doomed(binary: str | None) -> Iterator[EmbeddedCluster]:
     """A cluster for one test, which may kill its nodes."""
-    with EmbeddedCluster() as cluster:
+    with EmbeddedCluster(binary) as cluster:
         yield cluster
 
 

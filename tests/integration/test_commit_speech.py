@@ -11,6 +11,8 @@ from firstword import keys
 from firstword.ids import id_after, id_key
 from firstword.streams import Streams
 
+pytestmark = pytest.mark.streams
+
 STATE, AUDIO, SEGMENTS = keys.speech_state("s"), keys.audio("s"), keys.segments("s")
 DONE, REPEATED, FENCED, LOST, CANCELLED = 1, 0, -1, -2, -3
 

@@ -22,6 +22,8 @@ from services.segmenter.turns import (
     Skipped,
 )
 
+pytestmark = pytest.mark.streams
+
 SESSION = "demo"
 KEYS = [
     keys.text_state(SESSION),

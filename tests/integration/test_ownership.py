@@ -14,6 +14,8 @@ from firstword.ownership import Lease, Ownership, offer
 from firstword.streams import Streams
 from tests.support import eventually
 
+pytestmark = pytest.mark.streams
+
 STAGE = "test"
 LEASE = Lease(lease_s=0.6, beat_s=0.05)
 
