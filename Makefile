@@ -11,7 +11,7 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check format bench clean
+.PHONY: help install demo up test chaos check format bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
 
 test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
 	@$(BIN)/python -m pytest $(ARGS)
+
+chaos: $(DEV_READY) ## five minutes of killing every part under a hundred sessions (docs/CHAOS.md)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 check: $(DEV_READY) ## style, types, import contracts, module sizes, full coverage of the cores
 	$(BIN)/ruff check
