@@ -9,7 +9,7 @@ from typing import Self
 
 from firstword import codec, keys, server_errors
 from firstword import messages as m
-from firstword.errors import DecodeError, StateLost
+from firstword.errors import DecodeError, FirstwordError, StateLost
 from firstword.ids import id_after, id_before, id_key
 from firstword.streams import BLOCK_MS, Entry, Streams, pause
 
@@ -69,7 +69,7 @@ class Listener:
         try:
             await self._read()
             self._failures = 0
-        except StateLost:
+        except FirstwordError:
             raise
         except Exception as error:
             final = server_errors.final(error)

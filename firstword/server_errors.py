@@ -21,6 +21,9 @@ _AWAY = (
     redis.TryAgainError,
     redis.AskError,
 )
+# Replies that redis-py has no class for, of a server that will do it soon: a blocked read whose
+# server became a replica, too few replicas for a write, no room to save.
+_PASSING = ("UNBLOCKED", "NOREPLICAS", "MISCONF")
 _NOT_FOR_US = (redis.AuthenticationError, redis.AuthorizationError, redis.NoPermissionError)
 
 
@@ -42,7 +45,8 @@ def final(error: Exception) -> FirstwordError | None:
             "the Redis server is full: try again later, or give it more memory",
             retryable=True,
         )
-    if isinstance(error, redis.ResponseError) and not isinstance(error, _AWAY):
+    passing = isinstance(error, _AWAY) or str(error).startswith(_PASSING)
+    if isinstance(error, redis.ResponseError) and not passing:
         return FirstwordError("refused", f"the Redis server refuses the command: {error}")
     return None
 

@@ -20,6 +20,8 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._marked: tuple[Callable[[bytes], bool], str] | None = None
         self._fates: dict[asyncio.StreamWriter, str] = {}
+        self._silent: set[asyncio.StreamWriter] = set()
+        self._dark = False
         self.lost = 0
         self.connections = 0
         self.url = ""
@@ -50,6 +52,19 @@ class Proxy:
         for writer in self._writers:
             writer.close()
 
+    def go_dark(self, *, new_too: bool = False) -> None:
+        """Connections stay open and carry nothing any more, as behind a firewall that forgot them.
+
+        With `new_too`, those that are made from now on as well, as with a host that is gone.
+        """
+        self._silent |= self._writers
+        self._dark = new_too
+
+    def lead_to(self, target_url: str) -> None:
+        """New connections go to another server; those that are there stay."""
+        parts = urlsplit(target_url)
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 6379
+
     def lose_reply_to(self, request: Callable[[bytes], bool]) -> None:
         """The next request that `request` accepts arrives; its reply does not, the wire breaks."""
         self._marked = (request, "lose")
@@ -63,12 +78,15 @@ class Proxy:
         with contextlib.suppress(OSError):
             upstream, up = await asyncio.open_connection(self._host, self._port)
             self._writers |= {writer, up}
+            if self._dark:
+                self._silent |= {writer, up}
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._requests(reader, up, writer))
                     tasks.create_task(self._replies(upstream, writer))
             finally:
                 self._writers -= {writer, up}
+                self._silent -= {writer, up}
                 for end in (writer, up):
                     end.close()
 
@@ -77,6 +95,8 @@ class Proxy:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65_536):
+                if down in self._silent:
+                    continue
                 if self._marked is not None and self._marked[0](data):
                     self._fates[down] = self._marked[1]
                     self._marked = None
@@ -87,6 +107,8 @@ class Proxy:
     async def _replies(self, upstream: asyncio.StreamReader, down: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await upstream.read(65_536):
+                if down in self._silent:
+                    continue
                 if fate := self._fates.pop(down, None):
                     self.lost += 1
                     if fate == "hold":

@@ -19,9 +19,7 @@ from firstword.server_errors import final, insist, unreachable, without_password
         (redis.OutOfMemoryError("used > maxmemory"), "busy", True),
     ],
 )
-def test_answers_that_stay_the_same_are_final(
-    error: Exception, code: str, retryable: bool
-) -> None:
+def test_answers_that_stay_the_same_are_final(error: Exception, code: str, retryable: bool) -> None:
     reason = final(error)
     assert reason is not None
     assert (reason.code, reason.retryable) == (code, retryable)
@@ -35,6 +33,8 @@ def test_answers_that_stay_the_same_are_final(
         redis.BusyLoadingError("loading"),
         redis.ReadOnlyError("a replica"),
         redis.ClusterDownError("failing over"),
+        redis.ResponseError("UNBLOCKED force unblock from blocking operation"),
+        redis.ResponseError("NOREPLICAS Not enough good replicas to write."),
         OSError("unplugged"),
         TypeError("'NoneType' object is not callable"),
     ],
