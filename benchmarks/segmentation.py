@@ -33,8 +33,9 @@ worth a look, because the U.S. government pays a part of it until Dec. 31. I wou
 windows, e.g. the large ones to the north, and ask two firms for an offer. "Take your time," they
 will say. Do not: prices rise in the spring. If you like, I can write down what to ask them.
 """
+_LETTERS = r"(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff])+"  # vowel signs are no \w
 _TOKEN = re.compile(
-    r"(?:[^\r\n\w]|_)?[^\W\d_]+|\d{1,3}| ?(?:[^\s\w]|_)+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s"
+    rf"(?:[^\r\n\w]|_)?{_LETTERS}|\d{{1,3}}| ?(?:[^\s\w]|_)+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s"
 )
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Final
 
+from .characters import ALNUM
+
+HEAD: Final = 64  # a sentence so long without a letter or digit is taken for one with them
 _INK = re.compile(r"\S")
 
 
@@ -76,6 +80,11 @@ class Buffer:
         if at > self.start:
             return self.window[at - 1]
         return self.parts[-1][-1:] if self.parts else ""
+
+    def has_words(self) -> bool:
+        """True if a letter or digit stands before the reading position."""
+        context, whole = self.context(HEAD)
+        return not whole or ALNUM.search(context) is not None
 
     def overflow(self, limit: int) -> int:
         """Where in the window the first visible character beyond `limit` stands."""

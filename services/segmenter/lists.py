@@ -110,8 +110,11 @@ class Items:
         self.last = reading(left.word)
         return left
 
-    def meet_parenthesis(self, context: str) -> int:
-        """`context` ends before a `)`: how much of it is the next item's marker, else 0."""
+    def meet_parenthesis(self, context: str, small_words: frozenset[str]) -> int:
+        """`context` ends before a `)`: how much of it is the next item's marker, else 0.
+
+        An enumeration inside a sentence (`1) milk, 2) eggs and 3) flour`) stays whole.
+        """
         found = _PAREN_MARKER.search(context)
         if found is None:
             return 0
@@ -122,4 +125,5 @@ class Items:
                 self.last = starts(run) if before else reading(run)
             return 0
         self.last = item
-        return len(context) - found.start("run") if before else 0
+        inside = before[-1:] in ",;" or before.lower() in small_words
+        return 0 if inside else len(context) - found.start("run")

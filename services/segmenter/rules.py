@@ -9,7 +9,6 @@ the same however the text is cut.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from .characters import (
     ASCII_MARKS,
@@ -20,7 +19,6 @@ from .characters import (
     DOTS,
     INVERTED,
     MONEY,
-    WORD,
     case_of,
 )
 from .left import (
@@ -40,29 +38,27 @@ from .left import (
 )
 from .right import Right
 from .tables import ENDS, MAY, NEVER, NUMBER, TIME, UNIT, Table
-
-END: Final = "end"
-NOT: Final = "not"
-WAIT: Final = "wait"
-
-MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
+from .words import (
+    END,
+    NOT,
+    WAIT,
+    glued_word,
+    lower_start,
+    may_be,
+    next_word,
+    quote_particle,
+    reference,
+    speech_tag,
+    starter,
+)
 
 _QUOTES = "\"'”’»"
 _SPEECH = INVERTED + "„‚"
-_EXTENSIONS = frozenset(
-    (
-        "com net org edu gov io ai app dev co uk js ts py md json "
-        "html css net ru de fr es it pt br jp cn"
-    ).split()
-)
-_REFERENCE = re.compile(r"[IVXLC]+|[A-Z]")
 _SYLLABLE = re.compile(f"[{CJK}\uac00-\ud7af]")
 _THAI = "".join(map(chr, range(0x0E01, 0x0E5B)))
 _CLUSTER = re.compile(r"[!?！？]+|.")
 _EXCLAIMED = frozenset({"yahoo", "jeopardy", "yum", "joomla", "oxo"})  # names that end in "!"
 _MURMURS = frozenset("ah er hm hmm mm oh uh um well".split())
-_IN_ADDRESS = frozenset("@/\\_=(:#&")
-_LINKS = ("http://", "https://", "www.")
 
 
 def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> str:
@@ -91,7 +87,7 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
     if _is_ellipsis(right.marks):
         return _after_ellipsis(left, right, case, final)
     if right.closed and right.closed in _QUOTES and table.speech_verbs:
-        verdict = _speech_tag(right.text, final, table)
+        verdict = speech_tag(right.text, final, table)
         if verdict != END:
             return verdict
     if mark in "!?" or any(c in "!?" for c in right.marks):
@@ -105,18 +101,6 @@ def _opens_speech(left: Left, right: Right) -> bool:
         return False
     lead = right.lead.strip()
     return bool(lead) and lead[0] in (_SPEECH if right.paired else _SPEECH + '"“«`')
-
-
-def _speech_tag(text: str, final: bool, table: Table) -> str:
-    """`"Why?" I asked.` is one sentence, although a capital follows."""
-    if text[0] != "I" or text[1:2].isalnum():
-        return END
-    verb = _next_word(text[2:], final)
-    if len(text) < 3 or verb is None:
-        if final:
-            return END
-        return WAIT if _may_be(text[2:], table.speech_verbs) else END
-    return NOT if verb in table.speech_verbs else END
 
 
 def _is_ellipsis(marks: str) -> bool:
@@ -136,25 +120,11 @@ def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, tab
     if mark == "．" and (case == "digit" or left.kind in (DIGITS, MARKER)):
         return NOT
     if right.closed and right.glued and not right.lead and table.quote_particles:
-        return _quote_particle(right.text, final, table)
+        return quote_particle(right.text, final, table)
     if mark in "؟‼‽⁇⁈⁉⸮\u037e;" and case == "lower":
         return NOT
     if _is_ellipsis(right.marks):
         return _after_ellipsis(left, right, case, final)
-    return END
-
-
-def _quote_particle(text: str, final: bool, table: Table) -> str:
-    """「…。」と言った goes on; 「…。」とても… does not: the particle's next character tells."""
-    for size in (2, 1):
-        exceptions = table.quote_particles.get(text[:size])
-        if exceptions is None or len(text) < size:
-            continue
-        if len(text) == size and exceptions and not final:
-            return WAIT
-        return END if text[size : size + 1] and text[size] in exceptions else NOT
-    if len(text) < 2 and not final and any(k.startswith(text) for k in table.quote_particles):
-        return WAIT
     return END
 
 
@@ -182,18 +152,7 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
         return NOT
     if left.kind not in (DIGITS, PLAIN) or (right.lead[:1] in BRACKETS_OPEN and right.lead):
         return NOT
-    return _glued_word(right.text, final)
-
-
-def _glued_word(text: str, final: bool) -> str:
-    """`over.Sentence` and `over.I` are two sentences; `ASP.NET`, `Ada.Lee@b.org` one word."""
-    word = _next_word(text, final)
-    if word is None:
-        return WAIT
-    following = text[len(word) : len(word) + 1] if len(word) < MAX_WORD else ""
-    if following in _IN_ADDRESS or word.lower() in _EXTENSIONS:
-        return NOT
-    return END if len(word) == 1 or not word[1].isupper() else NOT
+    return glued_word(right.text, final)
 
 
 def _is_letter(word: str) -> bool:
@@ -207,7 +166,7 @@ def _after_ellipsis(left: Left, right: Right, case: str, final: bool) -> str:
     spaced = right.marks.count(" ") + right.marks.count("\u00a0")
     if case != "upper" or (left.spaced and spaced == 2):
         return NOT
-    word = _next_word(right.text, final)
+    word = next_word(right.text, final)
     if word is None:
         return WAIT if left.word.lower().startswith(right.text.lower()) else END
     return NOT if word.lower() == left.word.lower() else END  # "I... I am not sure"
@@ -217,20 +176,7 @@ def _case_end(right: Right, case: str, final: bool) -> str:
     """An end before anything but a lowercase word (`Yahoo! is`, `"Stop!" she said`)."""
     if case != "lower":
         return END
-    return _lower_start(right.text, final)
-
-
-def _lower_start(text: str, final: bool) -> str:
-    """A lowercase word goes on, unless it is an address or a name such as `iPhone`."""
-    for link in _LINKS:
-        if text.startswith(link):
-            return END
-        if link.startswith(text) and not final:
-            return WAIT
-    word = _next_word(text, final)
-    if word is None:
-        return WAIT
-    return END if any(c.isupper() for c in word) else NOT
+    return lower_start(right.text, right.lead, final)
 
 
 def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
@@ -238,7 +184,7 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
     if kind in (MARKER, STEP):
         return NOT
     if kind == PLAIN and case == "upper" and left.word in table.first_parts:
-        word = _next_word(right.text, final)
+        word = next_word(right.text, final)
         if word is None:
             return WAIT if len(right.text) <= MAX_PART else END
         return NOT if table.lookup(f"{left.word}.{word}".lower()) else END
@@ -258,9 +204,9 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
         return END
     if case == "digit":
         return NOT
-    verdict = _starter(right.text, final, table, weak=kind == SHORT)
+    verdict = starter(right.text, final, table, weak=kind in (SHORT, ACRONYM))
     if verdict == END and kind == INITIAL:
-        word = _next_word(right.text, final) or ""
+        word = next_word(right.text, final) or ""
         return NOT if word.lower() in table.particles else END
     return verdict
 
@@ -272,34 +218,22 @@ def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table
     if case == "digit":
         return NOT
     if flags & NUMBER:
-        verdict = _reference(right.text, final, flags, table)
+        verdict = reference(right.text, final, flags, table)
         if verdict != END:
             return verdict
     if flags & ENDS or (flags & UNIT and case == "upper"):
         return END
     if flags & TIME:
         return _after_time(left, right, final, table)
-    return _starter(right.text, final, table, weak=not left.word.count("."))
-
-
-def _reference(text: str, final: bool, flags: int, table: Table) -> str:
-    """`NOT` if what follows "Fig." or "No." is a letter or a Roman numeral, else `END`."""
-    found = _REFERENCE.match(text)
-    if found is None:
-        return END
-    if found.end() == len(text) and not final:
-        return WAIT
-    if text[found.end() : found.end() + 1].isalpha():
-        return END
-    return END if flags & ENDS and found[0].lower() in table.starters else NOT
+    return starter(right.text, final, table, weak=True, nouns="." not in left.word)
 
 
 def _after_time(left: Left, right: Right, final: bool, table: Table) -> str:
     if left.opens or left.opening_phrase:
         return NOT
-    word = _next_word(right.text, final)
+    word = next_word(right.text, final)
     if word is None:
-        return WAIT if _may_be(right.text, table.calendar) else END
+        return WAIT if may_be(right.text, table.calendar) else END
     return NOT if word.lower() in table.calendar else END
 
 
@@ -318,48 +252,20 @@ def _after_number(left: Left, right: Right, case: str, final: bool, table: Table
 
 def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
     """`3. Oktober` goes on, `am 5. Danach` does not; without either sign a noun is assumed."""
-    word = _next_word(right.text, final)
+    word = next_word(right.text, final)
     if word is None:
-        if _may_be(right.text, table.ordinal_nouns):
+        if may_be(right.text, table.ordinal_nouns):
             return WAIT
         if not table.capital_nouns:
             return END
         known = table.starters | table.weak_starters
-        return WAIT if _may_be(right.text, known) else NOT
+        return WAIT if may_be(right.text, known) else NOT
     if word.lower() in table.ordinal_nouns:
         return NOT
     if not table.capital_nouns:
         return END
     cued = left.previous in table.ordinal_cues
-    return _starter(right.text, final, table, weak=not cued)
-
-
-def _starter(text: str, final: bool, table: Table, *, weak: bool) -> str:
-    """`END` if the next word starts sentences; waits while it still may become one that does."""
-    starters = table.starters | table.weak_starters if weak else table.starters
-    word = _next_word(text, final)
-    if word is None:
-        return WAIT if _may_be(text, starters) else NOT
-    if len(word) == 1 and text[1:2] == ".":
-        return NOT  # an initial
-    low = word.lower().replace("’", "'")
-    return END if low in starters or low.split("'", 1)[0] in starters else NOT
-
-
-def _next_word(text: str, final: bool) -> str | None:
-    """The first word of `text`; `None` while it is not known to be complete."""
-    found = WORD.match(text, 0, MAX_WORD)
-    if found is None:
-        return ""
-    if found.end() == len(text) and not final and len(text) < MAX_WORD:
-        return None
-    return found[0]
-
-
-def _may_be(text: str, words: frozenset[str]) -> bool:
-    low = text.lower().replace("’", "'")
-    low = low.split("'", 1)[0]
-    return any(word.startswith(low) for word in words)
+    return starter(right.text, final, table, weak=not cued)
 
 
 def is_doubtful(left: Left, right: Right, table: Table) -> bool:
@@ -385,7 +291,7 @@ def is_certain(left: Left, tail: str, last_size: int, table: Table) -> bool:
     word = left.word
     if left.spaced or last_size < 2 or len(word) < 2 or any(c.isdigit() for c in word):
         return False
-    if table.lookup(word):
+    if table.lookup(word) or table.lookup(word.capitalize()) or word.lower() in table.calendar:
         return False
     if tail[0] in "!?":
         return word.lower() not in _EXCLAIMED

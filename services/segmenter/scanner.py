@@ -12,25 +12,21 @@ from typing import Any, Final, NamedTuple
 
 from . import cuts, lists, markup
 from .buffer import Buffer
-from .characters import (
-    ALNUM,
-    CLAUSE,
-    HARD_BULLETS,
-    MARKS,
-    NEWLINES,
-    STOPS,
-    STOPS_AND_CLAUSES,
-)
+from .characters import ALNUM, CLAUSE, HARD_BULLETS, MARKS, NEWLINES, STOPS, STOPS_AND_CLAUSES
 from .languages import Votes
 from .left import INITIAL, MARKER, MAX_CONTEXT, NOTHING, Left, classify
 from .nesting import TRACKED, Nesting
 from .right import Right, look_ahead
-from .rules import END, WAIT, decide, is_certain, is_doubtful
+from .rules import decide, is_certain, is_doubtful
 from .tables import NEVER, Table, load
+from .words import END, WAIT
 
 TAIL_LIMIT: Final = 256  # characters behind a mark that are looked at before deciding without more
 _ATOMIC_LINE = re.compile(r"\s*(?:\||#{1,6}\s)")  # table row, heading
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")  # a semicolon after it is a question mark
+
+# What a snapshot holds as it is.
+_PLAIN = ("clause_words", "continued", "fence", "last_size", "line_kind", "line_start", "tail")
 
 
 class Piece(NamedTuple):
@@ -50,27 +46,6 @@ class Pending(NamedTuple):
 
 class Scanner:
     """Finds the ends. `lang` as in `SegmenterOptions`; `first_clause` in words, 0 is off."""
-
-    __slots__ = (
-        "_buffer",
-        "_clause_words",
-        "_continued",
-        "_eager",
-        "_fence",
-        "_inside",
-        "_items",
-        "_last_size",
-        "_left",
-        "_line_kind",
-        "_line_start",
-        "_max_chars",
-        "_nest",
-        "_out",
-        "_quiet",
-        "_table",
-        "_tail",
-        "_votes",
-    )
 
     def __init__(self, lang: str, *, eager: bool, max_chars: int, first_clause: int) -> None:
         self._votes = Votes() if lang == "auto" else None
@@ -180,11 +155,8 @@ class Scanner:
         buffer.read(self._tail + text)
         while self._step(final):
             pass
-        if self._eager and self._left is not None and not final and not self._nest.open:
-            if not self._is_dialogue() and is_certain(
-                self._left, buffer.window[buffer.pos :], self._last_size, self._table
-            ):
-                self._commit(len(buffer.window), len(buffer.window))
+        if self._eager and not final:
+            self._commit_if_certain()
         self._tail = buffer.leave()
         self._quiet = self._inside is None and not self._clause_words
 
@@ -215,7 +187,7 @@ class Scanner:
             return self._open_code(final)
         if char == "<":
             return self._open_tag(final)
-        if char in HARD_BULLETS and self._has_words():
+        if char in HARD_BULLETS and buffer.has_words():
             self._commit(buffer.pos, buffer.pos)
         elif char in TRACKED:
             self._nest.see(char, buffer.before(buffer.pos))
@@ -232,7 +204,10 @@ class Scanner:
         if self._votes is not None:
             self._table = self._votes.table(context)
         left = classify(context, whole, char, self._table)
-        if self._is_atomic(context, whole):
+        if not self._line_kind:
+            atomic = self._line_start and _ATOMIC_LINE.match(self._buffer.head(8))
+            self._line_kind = "atomic" if atomic else "text"
+        if self._line_kind == "atomic":
             left = left._replace(kind=NOTHING)
         self._left = self._items.meet_dot(left, self._line_start)
 
@@ -265,6 +240,14 @@ class Scanner:
     def _right(self, tail: str) -> Right:
         nest = self._nest
         return look_ahead(tail, TAIL_LIMIT, paired=nest.paired, reversed_order=nest.reversed)
+
+    def _commit_if_certain(self) -> None:
+        """Eager mode: end at the mark; not where a dash opens, a speech tag may follow there."""
+        buffer, left = self._buffer, self._left
+        if left is None or self._nest.open or buffer.head(4).lstrip()[:1] in ("—", "–", "-"):
+            return
+        if is_certain(left, buffer.window[buffer.pos :], self._last_size, self._table):
+            self._commit(len(buffer.window), len(buffer.window))
 
     # --- ends -----------------------------------------------------------------------------
 
@@ -305,7 +288,9 @@ class Scanner:
 
     def _parenthesis(self) -> None:
         """`2)` ends the item before it, also without a mark."""
-        length = self._items.meet_parenthesis(self._buffer.context(MAX_CONTEXT)[0])
+        length = self._items.meet_parenthesis(
+            self._buffer.context(MAX_CONTEXT)[0], self._table.function_words
+        )
         if length:
             self._buffer.pull()
             self._commit(self._buffer.pos - length, self._buffer.pos)
@@ -322,22 +307,6 @@ class Scanner:
         return True
 
     # --- looking around -------------------------------------------------------------------
-
-    def _has_words(self) -> bool:
-        context, whole = self._buffer.context(MAX_CONTEXT)
-        return not whole or ALNUM.search(context) is not None
-
-    def _is_atomic(self, context: str, whole: bool) -> bool:
-        """True inside a heading or a table row: they end with their line."""
-        if not self._line_kind:
-            head = context if whole else self._buffer.head(8)
-            atomic = self._line_start and _ATOMIC_LINE.match(head) is not None
-            self._line_kind = "atomic" if atomic else "text"
-        return self._line_kind == "atomic"
-
-    def _is_dialogue(self) -> bool:
-        """True if a dash opens the sentence: `— Vamos? — perguntou Ana.`"""
-        return self._buffer.head(4).lstrip()[:1] in ("—", "–", "-")
 
     def _see(self, start: int, end: int) -> None:
         """Follow the closers behind a mark."""
@@ -368,11 +337,10 @@ class Scanner:
         return True
 
     def _read_protected(self, inside: markup.Protected, final: bool, limit: int) -> bool:
-        buffer = self._buffer
-        end, state = inside.find_end(buffer.window, buffer.pos, final)
+        end, state = inside.find_end(self._buffer.window, self._buffer.pos, final)
         if limit < end:
             return self._cut_at(limit)
-        buffer.pos = end
+        self._buffer.pos = end
         if state in ("open", "hold"):
             return False
         self._inside = None
@@ -407,36 +375,26 @@ class Scanner:
         """The state between two calls, as plain values."""
         inside, last = self._inside, self._items.last
         return {
+            **{name: getattr(self, "_" + name) for name in _PLAIN},
             "open": "".join(self._buffer.parts),
-            "tail": self._tail,
             "left": None if self._left is None else list(self._left),
             "inside": None if inside is None else [inside.close, inside.budget, inside.fence],
-            "fence": [self._fence, self._continued],
             "nest": self._nest.snapshot(),
             "item": None if last is None else list(last),
-            "line_start": self._line_start,
-            "line_kind": self._line_kind,
-            "last_size": self._last_size,
-            "clause_words": self._clause_words,
             "lang": self._table.lang,
             "votes": None if self._votes is None else list(self._votes.counts),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over the state of `snapshot`."""
+        for name in _PLAIN:
+            setattr(self, "_" + name, state[name])
         self._buffer.reset(state["open"])
-        self._tail = state["tail"]
-        self._left = None if state["left"] is None else Left(*state["left"])
-        inside, item = state["inside"], state["item"]
+        left, inside, item = state["left"], state["inside"], state["item"]
+        self._left = None if left is None else Left(*left)
         self._inside = None if inside is None else markup.Protected(*inside)
-        self._fence, self._continued = state["fence"]
         self._nest.restore(state["nest"])
         self._items.last = None if item is None else lists.Item(*item)
-        self._line_start = state["line_start"]
-        self._line_kind = state["line_kind"]
-        self._last_size = state["last_size"]
-        self._clause_words = state["clause_words"]
         self._table = load(state["lang"])
-        if self._votes is not None:
-            self._votes = Votes(state["votes"])
+        self._votes = None if state["votes"] is None else Votes(state["votes"])
         self._quiet = self._inside is None and not self._clause_words

@@ -29,6 +29,7 @@ class Table:
     classes: dict[str, int]
     starters: frozenset[str] = frozenset()
     weak_starters: frozenset[str] = frozenset()
+    opening_nouns: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
     time_openers: frozenset[str] = frozenset()
@@ -70,6 +71,7 @@ class _File(TypedDict, total=False):
     units: list[str]
     starters: list[str]
     weak_starters: list[str]
+    opening_nouns: list[str]
     labels: list[str]
     calendar: list[str]
     time_openers: list[str]
@@ -127,6 +129,7 @@ def _table(lang: str, raw: _File) -> Table:
         classes=classes,
         starters=frozenset(raw.get("starters", [])),
         weak_starters=frozenset(raw.get("weak_starters", [])),
+        opening_nouns=frozenset(raw.get("opening_nouns", [])),
         labels=frozenset(raw.get("labels", [])),
         calendar=frozenset(raw.get("calendar", [])),
         time_openers=frozenset(raw.get("time_openers", [])),
@@ -154,6 +157,7 @@ def _with_latin_words(own: Table, latin: Table) -> Table:
         classes={**latin.classes, **own.classes},
         starters=own.starters | latin.starters,
         weak_starters=own.weak_starters | latin.weak_starters,
+        opening_nouns=own.opening_nouns | latin.opening_nouns,
         labels=own.labels | latin.labels,
         calendar=own.calendar | latin.calendar,
         particles=own.particles | latin.particles,

@@ -6,8 +6,9 @@ import pytest
 
 from services.segmenter import cuts, left, lists
 from services.segmenter.right import Right, look_ahead
-from services.segmenter.rules import END, NOT, WAIT, decide
+from services.segmenter.rules import decide
 from services.segmenter.tables import load
+from services.segmenter.words import END, NOT, WAIT
 
 
 def ahead(tail: str, *, paired: bool = False) -> Right:
