@@ -26,6 +26,11 @@ COMMAND_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 3.0
 RETRIES = 3
 CONNECTIONS = 64
+DEAD_FIELD = b"x:"
+"""Before the name of each field of a dead letter's own."""
+DEAD_KEPT = 2000
+DEAD_BYTES = 16_384
+"""More of one entry is not kept: a publisher gone wrong must not fill the server."""
 
 _SCRIPTS = {
     file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
@@ -119,10 +124,16 @@ class Streams:
         return str(entry_id.decode())
 
     async def dead_letter(self, source: str, entry: Entry, reason: str) -> None:
-        """Put an entry nobody can use where an operator finds it."""
+        """Put an entry nobody can use where an operator finds it (`firstword dead list`)."""
+        size = sum(len(name) + len(value) for name, value in entry.fields.items())
         fields: dict[Any, Any] = {"source": source, "id": entry.id, "reason": reason}
-        fields |= {b"x:" + name: value for name, value in entry.fields.items()}
-        await self._once.xadd(keys.DEAD, fields, maxlen=10_000, approximate=True)
+        if size > DEAD_BYTES:
+            fields["cut"] = size
+        left = DEAD_BYTES
+        for name, value in entry.fields.items():
+            fields[DEAD_FIELD + name[:left]] = value[: max(0, left - len(name))]
+            left = max(0, left - len(name) - len(value))
+        await self._once.xadd(keys.DEAD, fields, maxlen=DEAD_KEPT, approximate=True)
 
     async def ring(self, stage: str, worker: str, unit: str) -> None:
         """Tell the owner of a unit that something lies there. Harmless when lost or repeated."""

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from firstword.cli import follow, redis_command, speak, up, voices
+from firstword.cli import dead, follow, redis_command, speak, up, voices
 from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
@@ -70,6 +70,13 @@ def parser() -> argparse.ArgumentParser:
     redis = add("redis", redis_command.run, "send any command to the Redis server in use")
     redis.add_argument("name", metavar="COMMAND", help="for example XLEN")
     redis.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="its own")
+    dead.add_commands(
+        commands.add_parser(
+            "dead",
+            help="look at entries that nobody could use, and replay them",
+            description="Look at entries that nobody could use, and replay them.",
+        )
+    )
     _add_voices(add("voices", voices.run_list, "list the voices; `voices fetch` installs them"))
     segment = add("segment", _segment, "cut standard input into segments, without a server")
     segment.add_argument("--lang", default="auto", help="language of the text (default: by script)")
