@@ -11,10 +11,10 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test chaos check format bench clean
+.PHONY: help install demo up test chaos check format bench bench-pipeline clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(DEV_READY) ## make .venv with all that running, testing and changing needs
 
@@ -45,6 +45,9 @@ format: $(DEV_READY) ## let ruff format and fix what it can
 
 bench: $(DEV_READY) ## the benchmarks, with what they measure and on which machine
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-pipeline: $(DEV_READY) ## what lies between text and audio: time, CPU, memory; 3 minutes
+	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 clean: ## remove .venv and all that tools left here (not the voices in your cache)
 	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache \
