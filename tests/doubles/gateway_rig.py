@@ -152,6 +152,8 @@ class SessionHand:
             await self.streams.ring(STAGE, worker.decode(), self.name)
 
     def open(self, **settings: Any) -> m.SessionOpen:
+        """The entry that opens the session, or changes its settings."""
+        self._opened = True
         defaults: dict[str, Any] = {
             "voice": "af_heart",
             "speed": 1.0,
@@ -161,17 +163,18 @@ class SessionHand:
         }
         return m.SessionOpen(**{**defaults, **settings})
 
-    async def say(self, turn: str, *texts: str, end: bool = True) -> list[int]:
-        """Append the segments of a turn and its end; returns their numbers."""
+    async def say(self, turn: str, *texts: str) -> list[int]:
+        """Append the segments of a turn and its end; returns their numbers.
+
+        The first turn opens the session, unless the test did.
+        """
         messages: list[m.Segments] = [] if self._opened else [self.open()]
-        self._opened = True
         numbers = []
         for i, text in enumerate(texts):
             self._n += 1
             numbers.append(self._n)
             messages.append(self.segment(turn, self._n, text, first=i == 0))
-        if end:
-            messages.append(m.TurnEnd(turn=turn, segments=len(texts)))
+        messages.append(m.TurnEnd(turn=turn, segments=len(texts)))
         await self.put(*messages)
         return numbers
 
@@ -194,10 +197,10 @@ class SessionHand:
     async def cancel(self, turn: str) -> None:
         """What a segmenter's commit does for a cancel of a turn that is being spoken."""
         receipt = m.TurnCancelled(turn=turn, sent={}, already_done=False)
-        async with self.streams.commands.pipeline(transaction=True) as pipe:
-            pipe.hset(keys.speech_state(self.name), f"cancelled:{turn}", 1)
-            pipe.xadd(keys.audio(self.name), {"m": codec.pack(receipt, self.name)})
-            await pipe.execute()
+        # The mark first: from then on nothing can come between the last audio and the receipt.
+        await self.streams.commands.hset(keys.speech_state(self.name), f"cancelled:{turn}", 1)
+        packed = codec.pack(receipt, self.name)
+        await self.streams.append(keys.audio(self.name), {"m": packed})
         await self.ring()
 
     async def events(self) -> list[m.Audio]:

@@ -13,6 +13,8 @@ from firstword.streams import Streams
 
 pytestmark = pytest.mark.streams
 
+pytestmark = pytest.mark.streams
+
 STATE, AUDIO, SEGMENTS = keys.speech_state("s"), keys.audio("s"), keys.segments("s")
 DONE, REPEATED, FENCED, LOST, CANCELLED = 1, 0, -1, -2, -3
 

@@ -10,6 +10,7 @@ import pytest
 
 from firstword import codec, keys
 from firstword import messages as m
+from firstword.ids import seconds_between
 from firstword.listener import Listener
 from firstword.ownership import Ownership, new_token
 from firstword.streams import Streams
@@ -258,6 +259,41 @@ async def test_a_voice_that_nobody_has_is_told_once(
     assert ear.segments == {2: spoken(LONG)}
 
 
+# -- pace -----------------------------------------------------------------------------------------
+
+
+async def test_audio_is_not_made_far_ahead_of_a_realtime_listener(
+    redis_url: str, hand: SessionHand, container: Container
+) -> None:
+    two_seconds = "Round and round it goes. " * 8
+    async with gateway(redis_url, container.url, max_ahead_s=1):
+        await hand.put(hand.open(pace="realtime"))
+        await hand.say("t", two_seconds, SHORT)
+        await over(hand, "t")
+    assert (await hand.hear()).segments == {1: spoken(two_seconds), 2: spoken(SHORT)}
+    entries = await hand.streams.range(keys.audio("s"), "0-0")
+    events = [codec.unpack(entry.fields[b"m"], codec.AUDIO) for entry in entries]
+    first, second = (i for i, event in enumerate(events) if isinstance(event, m.SegmentStarted))
+    assert seconds_between(entries[first].id, entries[second].id) > 0.9
+
+
+async def test_a_cancel_of_what_is_held_back_lets_the_next_turn_begin(
+    redis_url: str, hand: SessionHand, container: Container
+) -> None:
+    async with gateway(redis_url, container.url, max_ahead_s=1):
+        await hand.put(hand.open(pace="realtime"))
+        await hand.say("a", "Round and round it goes. " * 200, SHORT)
+
+        async def spoken_first() -> bool:
+            return 1 in (await hand.hear()).ends
+
+        await eventually(spoken_first, "50 seconds of audio are out")
+        await hand.cancel("a")
+        await hand.say("b", SHORT)
+        await over(hand, "b")
+    assert (await hand.hear()).ends == {1: "done", 3: "done"}
+
+
 # -- cancel ---------------------------------------------------------------------------------------
 
 
@@ -400,6 +436,22 @@ async def test_a_worker_that_was_fenced_off_begins_anew(
         tone.go.set()
         await over(hand, "t")
     assert (await hand.hear()).segments == {1: spoken(LONG), 2: spoken(SHORT)}
+
+
+async def test_a_session_that_another_worker_owns_is_left_alone(
+    redis_url: str, hand: SessionHand, held: tuple[Container, HeldTone]
+) -> None:
+    container, tone = held
+    async with gateway(redis_url, container.url):
+        await hand.say("t", LONG, SHORT)
+        await begun(hand, 1)
+        await hand.streams.commands.hset(keys.owners("gateway"), "s", "another")
+        await hand.streams.acquire([keys.speech_state("s")], new_token(), "another")
+        before = await hand.events()
+        tone.go.set()
+        await eventually(lambda: not container.open_connections, "the session is let go")
+    assert await hand.events() == before
+    assert (await hand.state())["worker"] == b"another"
 
 
 @pytest.mark.parametrize("how", ["idle", "closed"])

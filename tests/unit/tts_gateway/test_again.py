@@ -140,14 +140,24 @@ def test_a_text_that_comes_back_without_a_sound_is_tried_again() -> None:
 
 
 def test_silence_to_the_last_try_is_an_error_of_that_segment_alone() -> None:
-    entries = [session_open(), segment(1, LONG), segment(2, "Next."), turn_end(segments=2)]
+    entries: list[m.Segments] = [
+        session_open(),
+        segment(1, LONG),
+        segment(2, "Next."),
+        turn_end(segments=2),
+    ]
     world = World(entries, Limits(attempts=3), make_backend=mute(3)).run()
     assert failures(world) == [(1, "no_audio", True)]
     assert [(event.n, event.samples) for event in done(world)] == [(2, 500)]
 
 
 def test_a_success_lets_the_next_segment_have_all_its_tries() -> None:
-    entries = [session_open(), segment(1, "One."), segment(2, "Two."), turn_end(segments=2)]
+    entries: list[m.Segments] = [
+        session_open(),
+        segment(1, "One."),
+        segment(2, "Two."),
+        turn_end(segments=2),
+    ]
     silent = iter((True, True, False, True, True, False))
 
     class Moody(Backend):

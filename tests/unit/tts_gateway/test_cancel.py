@@ -9,6 +9,7 @@ from firstword import session_protocol as wire
 from services.tts_gateway.actions import Commit
 from tests.doubles.ear import Ear
 from tests.unit.tts_gateway.world import (
+    Backend,
     World,
     hint,
     segment,
@@ -130,6 +131,19 @@ def test_each_dropped_segment_and_turn_is_counted_once() -> None:
 def test_of_a_turn_that_is_over_changes_nothing() -> None:
     world = world_of(*CANCELLED).run()
     assert not world.store.cancel("t")
+
+
+def test_before_a_segment_begins_anew_on_another_engine() -> None:
+    engines = iter(["one", "two", "two"])
+    world = World([session_open(), *CANCELLED, *NEXT], make_backend=lambda: Backend(next(engines)))
+    world.run(until=lambda: len(world.store.events) >= 3)
+    world.cut()
+    world.store.cancel("t")  # and no ring: the commit finds out
+    world.run()
+    ear = Ear(world.store.events)
+    assert ear.ends == {3: "done"}
+    assert bytes(ear.segments[1]) == voice("one", "A sentence.")[:1_600]
+    assert not any(isinstance(event, m.SegmentRestarted) for event in world.store.events)
 
 
 def test_while_the_container_goes_leaves_it_at_once() -> None:
