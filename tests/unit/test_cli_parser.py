@@ -102,7 +102,7 @@ def test_the_page_names_every_option_and_no_other(capsys: pytest.CaptureFixture[
     synopses = re.findall(r"^    firstword ((?:.|\n {8,})+)$", page, re.MULTILINE)
     assert len(synopses) >= 10
     for synopsis in synopses:
-        command = re.findall(r"^[a-z]+(?: fetch)?", synopsis)[0].split()
+        command = re.findall(r"^[a-z]+(?: (?:fetch|list|show|replay))?", synopsis)[0].split()
         with pytest.raises(SystemExit):
             parser().parse_args([*command, "--help"])
         options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
