@@ -70,6 +70,8 @@ class Ownership:
         self._capacity = capacity
         self._lease = lease
         self._static: list[str] = []
+        self._leaving: set[str] = set()
+        self._releases = 0
         self._poke = asyncio.Event()
         self._draining = False
         self._beat_at: float | None = None
@@ -92,15 +94,26 @@ class Ownership:
         await self.offer(self._static)
 
     async def release(self, unit: str, *, to_others: bool) -> None:
-        """Give up a unit of ours; `to_others` asks the other workers to go on with it."""
-        self._forget(unit)
+        """Give up a unit of ours; `to_others` asks the other workers to go on with it.
+
+        If this raises, the unit is still ours, as far as we know.
+        """
         key_list = [
             keys.free(self._stage),
             keys.owned(self._stage),
             keys.owners(self._stage),
             keys.arrivals(self._stage),
         ]
-        await self._streams.script("release", key_list, [self.worker, unit, int(to_others)])
+        self._leaving.add(unit)
+        self._forget(unit)  # before: it may be claimed anew, even by us, while we wait for a reply
+        try:
+            await self._streams.script("release", key_list, [self.worker, unit, int(to_others)])
+        except BaseException:
+            self.held.add(unit)
+            raise
+        finally:
+            self._releases += 1
+            self._leaving.discard(unit)
 
     async def owns(self, unit: str) -> bool:
         """Whether the server still names this worker as the unit's owner."""
@@ -153,13 +166,38 @@ class Ownership:
             await self._start_over()
         self._beat_at = asyncio.get_running_loop().time()
         for unit in (name.decode() for name in claimed):
-            self.held.add(unit)
-            telemetry.acquisitions.labels(self._stage).inc()
-            self._acquired(unit)
-        telemetry.owned_units.labels(self._stage).set(len(self.held))
+            self._take(unit)
+        if held != len(self.held):
+            await self._compare()
         if self._excess is not None and not self._draining:
             for unit in sorted(self.held)[: max(0, held - share)]:
                 self._excess(unit)
+
+    async def _compare(self) -> None:
+        """Agree with the server again: a lost reply told of claims, or it forgot some of ours."""
+        before = self._releases
+        start, end = f"[{self.worker} ", f"({self.worker}!"
+        pairs = await self._streams.commands.zrangebylex(keys.owned(self._stage), start, end)
+        if self._releases != before or self._leaving:
+            return  # what it told may be out of date; the next heartbeat looks again
+        named = {pair.decode().removeprefix(f"{self.worker} ") for pair in pairs}
+        forgotten = self.held - named
+        for unit in sorted(named - self.held):
+            if self._draining:
+                await self.release(unit, to_others=True)
+            else:
+                self._take(unit)
+        for unit in sorted(forgotten):
+            self._forget(unit)
+            self._lost(unit)
+        if forgotten:
+            await self.offer(forgotten)  # nobody else knows of them
+
+    def _take(self, unit: str) -> None:
+        self.held.add(unit)
+        telemetry.acquisitions.labels(self._stage).inc()
+        telemetry.owned_units.labels(self._stage).set(len(self.held))
+        self._acquired(unit)
 
     async def _start_over(self) -> None:
         """The server does not know us: what we held is another's or forgotten."""

@@ -11,7 +11,7 @@ from firstword.ids import START, id_after, id_before, id_key
 from firstword.ownership import new_token
 from firstword.streams import BLOCK_MS, Entry, Streams
 from services.segmenter.settings import SegmenterSettings
-from services.segmenter.store import Held, commit, leave, load
+from services.segmenter.store import Held, call_gateway, commit, leave, load
 from services.segmenter.turns import Output
 
 KEEP_OPEN_S = 1.0
@@ -161,7 +161,8 @@ class PartitionReader:
         now = _now()
         held = await self._hold(messages[0].session)
         if id_key(entry.id) <= id_key(held.seen):
-            return  # taken before; read again because the cursor stays behind the oldest
+            held.unheard = True  # taken before; whoever did may have died before it called
+            return
         made = held.session.handle(entry.id, messages, now)
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)
@@ -206,6 +207,7 @@ class PartitionReader:
             if held.pending_from is not None and now - held.pending_since >= KEEP_OPEN_S
         }
         await self._commit(old)
+        await self._call_gateways()
         await self._move_cursor()
         self._stored_at = now
         for name, held in list(self._held.items()):
@@ -219,7 +221,14 @@ class PartitionReader:
             name: [] for name, held in self._held.items() if held.pending_from is not None
         }
         await self._commit(pending)
+        await self._call_gateways()
         await self._move_cursor()
+
+    async def _call_gateways(self) -> None:
+        """Before the cursor passes: no session may have work and no gateway that knows of it."""
+        for held in self._held.values():
+            if held.unheard:
+                await call_gateway(self._streams, held)
 
     async def _move_cursor(self) -> None:
         """The cursor passes an entry only when its session has it, and is indexed if open."""

@@ -93,7 +93,19 @@ class SegmenterService:
                 telemetry.logger().warning("reader_failed", unit=unit, error=name)
                 await pause(failures)
         self._running.pop(unit, None)
-        await self._ownership.release(unit, to_others=True)
+        await self._release(unit)
+
+    async def _release(self, unit: str) -> None:
+        """Until it is done: a unit that stayed ours would be nobody's work."""
+        failures = 0
+        while True:
+            try:
+                await self._ownership.release(unit, to_others=True)
+                return
+            except Exception as error:
+                failures += 1
+                telemetry.logger().warning("release_failed", unit=unit, error=type(error).__name__)
+                await pause(failures)
 
     async def _drain(self) -> None:
         self._ownership.drain()

@@ -42,6 +42,8 @@ class Held:
     pending_since: float = 0.0
     used_at: float = 0.0
     offered: bool = False
+    unheard: bool = False
+    """Whether no gateway had the session when something for it was stored."""
 
     def note(self, entry_id: str, now: float) -> None:
         """An entry was handled and awaits its commit."""
@@ -103,10 +105,26 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     held.pending_from = None
     _measure(written, last_id.decode())
     if to_gateway:
-        if worker:
-            await streams.ring(GATEWAY, worker.decode(), name)
-        else:
-            await offer(streams, GATEWAY, [name])
+        await _call(streams, held, worker)
+
+
+async def call_gateway(streams: Streams, held: Held) -> None:
+    """Have a gateway look at the session: what was stored last may have reached none.
+
+    A worker that died between the store and the call leaves that to its successor; a gateway
+    that was just leaving was offered the session in vain.
+    """
+    worker = await streams.commands.hget(keys.speech_state(held.session.name), "worker")
+    await _call(streams, held, worker)
+
+
+async def _call(streams: Streams, held: Held, worker: bytes | None) -> None:
+    name = held.session.name
+    if worker:
+        await streams.ring(GATEWAY, worker.decode(), name)
+    else:
+        await offer(streams, GATEWAY, [name])
+    held.unheard = not worker
 
 
 def _arguments(output: Output, name: str) -> list[Any]:

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
+from firstword.ids import START
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.streams import Streams, pause
@@ -89,6 +90,7 @@ class GatewayService:
     async def _work(self, session: str) -> None:
         """Keep a runner on the session until it is left, handed over or another's."""
         rev = failures = 0
+        position = START
         while True:
             runner = SessionRunner(
                 session, self._streams, self._upstream, self._ownership.worker, self._settings
@@ -96,17 +98,25 @@ class GatewayService:
             try:
                 await self._tell_if_lost(session, rev)
                 rev = 0
-                if failures and not await self._ownership.owns(session):
+                if failures and not await self._is_ours(session):
+                    await self._offer_rest(session, position)
                     return
                 unfinished = await self._run(session, runner)
-                await self._release(session, runner.position, unfinished)
+                await self._ownership.release(session, to_others=unfinished)
+                await self._offer_rest(session, runner.position)
                 return
             except Exception as error:  # whatever the client raises, the session goes on
                 failures += 1
                 rev = max(rev, runner.rev)
+                position = runner.position
                 name = type(error).__name__
                 telemetry.logger().warning("session_failed", session=session, error=name)
                 await pause(failures)
+
+    async def _is_ours(self, session: str) -> bool:
+        """Whether the server names us, and it is not our own next task for it that it means."""
+        owned = await self._ownership.owns(session)
+        return owned and self._tasks.get(session) is asyncio.current_task()
 
     async def _run(self, session: str, runner: SessionRunner) -> bool:
         self._runners[session] = runner
@@ -118,9 +128,8 @@ class GatewayService:
             if self._runners.get(session) is runner:
                 del self._runners[session]
 
-    async def _release(self, session: str, position: str, unfinished: bool) -> None:
-        await self._ownership.release(session, to_others=unfinished)
-        # Work that came while we left was offered in vain, as we still owned the session.
+    async def _offer_rest(self, session: str, position: str) -> None:
+        """Work that came while we left was offered in vain, as we still owned the session."""
         if await self._streams.range(keys.segments(session), position, count=1):
             await self._ownership.offer([session])
 
