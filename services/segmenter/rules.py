@@ -104,8 +104,10 @@ def _opens_speech(left: Left, right: Right) -> bool:
 
 
 def _is_ellipsis(marks: str) -> bool:
+    if len(marks) == 1:
+        return marks == "…"
     dots = marks.replace(" ", "").replace("\u00a0", "")
-    return (len(dots) > 1 or dots == "…") and all(c in DOTS for c in dots)
+    return len(dots) > 1 and all(c in DOTS for c in dots)
 
 
 def _before_symbol(char: str, left: Left, right: Right) -> str:
@@ -183,7 +185,7 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
     kind = left.kind
     if kind in (MARKER, STEP):
         return NOT
-    if kind == PLAIN and case == "upper" and left.word in table.first_parts:
+    if kind == PLAIN and case == "upper" and left.word.lower() in table.first_parts:
         word = next_word(right.text, final)
         if word is None:
             return WAIT if len(right.text) <= MAX_PART else END
@@ -204,7 +206,8 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
         return END
     if case == "digit":
         return NOT
-    verdict = starter(right.text, final, table, weak=kind in (SHORT, ACRONYM))
+    wide = kind in (SHORT, ACRONYM)
+    verdict = starter(right.text, final, table.wide_starters if wide else table.starters)
     if verdict == END and kind == INITIAL:
         word = next_word(right.text, final) or ""
         return NOT if word.lower() in table.particles else END
@@ -225,7 +228,8 @@ def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table
         return END
     if flags & TIME:
         return _after_time(left, right, final, table)
-    return starter(right.text, final, table, weak=True, nouns="." not in left.word)
+    dotted = "." in left.word  # "U.S. Sales": not after what has dots inside
+    return starter(right.text, final, table.wide_starters if dotted else table.all_starters)
 
 
 def _after_time(left: Left, right: Right, final: bool, table: Table) -> str:
@@ -258,14 +262,13 @@ def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
             return WAIT
         if not table.capital_nouns:
             return END
-        known = table.starters | table.weak_starters
-        return WAIT if may_be(right.text, known) else NOT
+        return WAIT if may_be(right.text, table.wide_starters) else NOT
     if word.lower() in table.ordinal_nouns:
         return NOT
     if not table.capital_nouns:
         return END
     cued = left.previous in table.ordinal_cues
-    return starter(right.text, final, table, weak=not cued)
+    return starter(right.text, final, table.starters if cued else table.wide_starters)
 
 
 def is_doubtful(left: Left, right: Right, table: Table) -> bool:
@@ -291,8 +294,10 @@ def is_certain(left: Left, tail: str, last_size: int, table: Table) -> bool:
     word = left.word
     if left.spaced or last_size < 2 or len(word) < 2 or any(c.isdigit() for c in word):
         return False
-    if table.lookup(word) or table.lookup(word.capitalize()) or word.lower() in table.calendar:
+    if table.lookup(word) or table.lookup(word.capitalize()):
+        return False
+    if word.lower() in table.calendar or word.lower() in table.first_parts:
         return False
     if tail[0] in "!?":
         return word.lower() not in _EXCLAIMED
-    return word.lower() not in _MURMURS and word.lower() not in table.function_words
+    return not any(word.lower() in words for words in (_MURMURS, table.function_words))

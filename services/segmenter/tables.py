@@ -28,8 +28,8 @@ class Table:
     lang: str
     classes: dict[str, int]
     starters: frozenset[str] = frozenset()
-    weak_starters: frozenset[str] = frozenset()
-    opening_nouns: frozenset[str] = frozenset()
+    wide_starters: frozenset[str] = frozenset()  # and the weak ones
+    all_starters: frozenset[str] = frozenset()  # and nouns
     labels: frozenset[str] = frozenset()
     calendar: frozenset[str] = frozenset()
     time_openers: frozenset[str] = frozenset()
@@ -124,12 +124,14 @@ def _table(lang: str, raw: _File) -> Table:
     ):
         for word in words:
             classes[word] = classes.get(word, 0) | bit
+    starters = frozenset(raw.get("starters", []))
+    wide = starters | frozenset(raw.get("weak_starters", []))
     return Table(
         lang=lang,
         classes=classes,
-        starters=frozenset(raw.get("starters", [])),
-        weak_starters=frozenset(raw.get("weak_starters", [])),
-        opening_nouns=frozenset(raw.get("opening_nouns", [])),
+        starters=starters,
+        wide_starters=wide,
+        all_starters=wide | frozenset(raw.get("opening_nouns", [])),
         labels=frozenset(raw.get("labels", [])),
         calendar=frozenset(raw.get("calendar", [])),
         time_openers=frozenset(raw.get("time_openers", [])),
@@ -156,8 +158,8 @@ def _with_latin_words(own: Table, latin: Table) -> Table:
         own,
         classes={**latin.classes, **own.classes},
         starters=own.starters | latin.starters,
-        weak_starters=own.weak_starters | latin.weak_starters,
-        opening_nouns=own.opening_nouns | latin.opening_nouns,
+        wide_starters=own.wide_starters | latin.wide_starters,
+        all_starters=own.all_starters | latin.all_starters,
         labels=own.labels | latin.labels,
         calendar=own.calendar | latin.calendar,
         particles=own.particles | latin.particles,

@@ -93,13 +93,8 @@ def reference(text: str, final: bool, flags: int, table: Table) -> str:
     return END if flags & ENDS and found[0].lower() in table.starters else NOT
 
 
-def starter(text: str, final: bool, table: Table, *, weak: bool, nouns: bool = False) -> str:
+def starter(text: str, final: bool, starters: frozenset[str]) -> str:
     """`END` if the next word starts sentences; waits while it still may become one that does."""
-    starters = table.starters
-    if weak:
-        starters = starters | table.weak_starters
-    if nouns:
-        starters = starters | table.opening_nouns
     word = next_word(text, final)
     if word is None:
         return WAIT if may_be(text, starters) else NOT

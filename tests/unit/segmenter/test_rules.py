@@ -79,6 +79,7 @@ def test_abbreviations_of_two_parts_are_known_with_a_space() -> None:
         ("Is it", "? y", WAIT),
         ("Is it", "? yes ", NOT),
         ("Is it", "? 5", END),
+        ("Is it", "? % 5", END),
         ("I", "... I", WAIT),
         ("Hmm", "... W", END),
     ],

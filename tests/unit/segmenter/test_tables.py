@@ -17,7 +17,7 @@ def test_every_language_of_the_product_has_a_table() -> None:
 def test_a_table_holds_what_the_rules_look_up(lang: str) -> None:
     table = load(lang)
     assert table.lang == lang
-    for words in (table.starters, table.weak_starters, table.labels, table.calendar):
+    for words in (table.all_starters, table.labels, table.calendar):
         assert all(word == word.lower() for word in words)
     for word, flags in table.classes.items():
         assert word.strip(" .") == word
