@@ -26,9 +26,9 @@ def _sentences() -> Iterator[tuple[str, str, list[str]]]:
 
 
 SENTENCES = list(_sentences())
-REPLIES: list[dict[str, Any]] = [
-    json.loads(line) for line in (CASES / "segmentation.jsonl").read_text("utf-8").splitlines()
-]
+_LINES = (CASES / "segmentation.jsonl").read_text("utf-8").splitlines()
+# Those marked `soft` are debatable: a better answer may differ.
+REPLIES: list[dict[str, Any]] = [c for c in map(json.loads, _LINES) if not c.get("soft")]
 
 
 def _texts(tokens: list[str], lang: str, options: dict[str, Any] | None = None) -> list[str]:
@@ -67,8 +67,6 @@ def test_a_text_comes_apart_where_its_sentences_end(
 
 @pytest.mark.parametrize("case", REPLIES, ids=[case["id"] for case in REPLIES])
 def test_a_reply_comes_apart_where_it_should(case: dict[str, Any]) -> None:
-    if case.get("soft"):
-        pytest.skip("debatable: told apart from the rest in docs/SEGMENTER.md")
     lang, options = case["lang"], case.get("options", {})
     texts = _texts(case["tokens"], lang, options)
     assert list(map(_skeleton, texts)) == list(map(_skeleton, case["expected"]))
