@@ -49,12 +49,12 @@ def ingress_state(unit: str) -> str:
 
 
 def ingress_open(unit: str) -> str:
-    """Sorted set: sessions of a partition whose text is not all spoken for; in its slot."""
+    """Sorted set: sessions of a partition that its segmenter holds; in its slot."""
     return f"{_slot(unit)}:open"
 
 
 def _slot(unit: str) -> str:
-    return f"{{{DOOR}}}" if unit == "door" else ingress(int(unit))
+    return f"fw:{{{DOOR}}}" if unit == "door" else ingress(int(unit))
 
 
 def segments(session: str) -> str:

@@ -18,7 +18,7 @@ from redis.exceptions import NoScriptError, RedisError
 from firstword import codec, keys
 from firstword.errors import FirstwordError
 from firstword.ids import START
-from firstword.messages import Ingress
+from firstword.messages import Audio, Ingress
 from firstword.redis_client import Address, Client
 
 BLOCK_MS = 1000
@@ -28,6 +28,8 @@ RETRIES = 3
 CONNECTIONS = 64
 DEAD_FIELD = b"x:"
 """Before the name of each field of a dead letter's own."""
+UNOWNED_S = 86_400
+"""What is written to a session that no gateway owns is kept for this long."""
 DEAD_KEPT = 2000
 DEAD_BYTES = 16_384
 """More of one entry is not kept: a publisher gone wrong must not fill the server."""
@@ -122,6 +124,12 @@ class Streams:
         """XADD once, without a retry."""
         entry_id = await self._once.xadd(stream, dict(fields))
         return str(entry_id.decode())
+
+    async def tell(self, session: str, event: Audio) -> None:
+        """Append an event for a session's listeners, from someone who does not own the session."""
+        await self.append(keys.audio(session), {"m": codec.pack(event, session)})
+        key_list = [keys.speech_state(session), keys.audio(session)]
+        await self.script("expire_unowned", key_list, [UNOWNED_S])
 
     async def dead_letter(self, source: str, entry: Entry, reason: str) -> None:
         """Put an entry nobody can use where an operator finds it (`firstword dead list`)."""

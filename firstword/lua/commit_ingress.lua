@@ -1,6 +1,6 @@
 -- The cursor of an ingress stream moves, and what it has passed is trimmed.
 -- KEYS: state hash, stream, open set.
--- ARGV: token, cursor, first id to keep, number of sessions now open, those, then those now not.
+-- ARGV: token, cursor, first id to keep, number of sessions now held, those, then those now not.
 -- Returns 1 done, -1 another owner.
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return -1 end
 local opened = tonumber(ARGV[4])

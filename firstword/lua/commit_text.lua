@@ -59,5 +59,11 @@ while i <= #ARGV do
   end
   i = i + 3
 end
+if worker == '' then
+  -- Without a gateway nobody would remove these; the one that comes lifts the expiry.
+  for k = 2, 4 do
+    if redis.call('TTL', KEYS[k]) == -1 then redis.call('EXPIRE', KEYS[k], 86400) end
+  end
+end
 redis.call('HSET', KEYS[1], 'last_id', last)
 return {1, worker, last}

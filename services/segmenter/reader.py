@@ -34,7 +34,7 @@ class CursorKeeper:
         self._stored = START
 
     async def acquire(self) -> list[str]:
-        """Install our token; returns the sessions whose text was open."""
+        """Install our token; returns the sessions that were held."""
         saved = await self._streams.acquire(
             [keys.ingress_state(self._unit)], self._token, self._worker
         )
@@ -122,8 +122,7 @@ class PartitionReader:
         Raises LeaseLost or StateLost; the caller begins anew if the partition is still ours.
         """
         self._indexed = set(await self._cursor.acquire())
-        for name in self._indexed:
-            await self._hold(name)
+        await asyncio.gather(*map(self._hold, self._indexed))
         while not stop.is_set():
             await self._step(stop)
         await self._store_all()
@@ -197,7 +196,7 @@ class PartitionReader:
         )
         for name, held in self._held.items():
             if held.session.busy:
-                await self._streams.append(keys.audio(name), {"m": codec.pack(event, name)})
+                await self._streams.tell(name, event)
 
     async def _store(self, now: float) -> None:
         """Keep what has been open for a while, move the cursor, let idle sessions go."""
@@ -231,14 +230,18 @@ class PartitionReader:
                 await call_gateway(self._streams, held)
 
     async def _move_cursor(self) -> None:
-        """The cursor passes an entry only when its session has it, and is indexed if open."""
+        """The cursor passes an entry only when its session has it and is indexed.
+
+        All that are held are: with open text, so that it is spoken whoever goes on; without, so
+        that someone lets their state expire.
+        """
         pending = [held.pending_from for held in self._held.values() if held.pending_from]
         oldest = min(pending, key=id_key, default=None)
         cursor = self._cursor.read if oldest is None else id_before(oldest)
-        busy = {name for name, held in self._held.items() if held.session.busy}
-        opened, done = sorted(busy - self._indexed), sorted(self._indexed - busy)
+        names = set(self._held)
+        opened, done = sorted(names - self._indexed), sorted(self._indexed - names)
         await self._cursor.store(cursor, opened, done)
-        self._indexed = busy
+        self._indexed = names
 
 
 async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:
@@ -249,8 +252,7 @@ async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError
     if error.session is not None:
         telemetry.errors.labels(error.code).inc()
         event = m.ErrorEvent(code=error.code, message=error.message, retryable=False)
-        packed = codec.pack(event, error.session)
-        await streams.append(keys.audio(error.session), {"m": packed})
+        await streams.tell(error.session, event)
 
 
 def _now() -> float:
