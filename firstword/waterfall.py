@@ -7,6 +7,7 @@ turn's first token. No clock and no socket here: what was published and what was
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -39,7 +40,8 @@ class Row:
     """The way of one segment. Times are None for what has not happened or cannot be known.
 
     `mark_ms` is when the token with the segment's last character (its mark) was there, and
-    `mark_token` that token's number, from 1.
+    `mark_token` that token's number, from 1. `committed_token` and `first_audio_token` are the
+    numbers of the last token that was there by then.
     """
 
     n: int
@@ -50,6 +52,8 @@ class Row:
     committed_ms: float | None
     synthesis_ms: float
     first_audio_ms: float
+    committed_token: int | None = None
+    first_audio_token: int | None = None
     done_ms: float | None = None
     audio_s: float = 0.0
 
@@ -138,6 +142,11 @@ class _Marks:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._owner = [number for number, token in enumerate(tokens) for _ in token.text]
         self._tokens = tokens
+        self._times = [token.at_ms for token in tokens]
+
+    def by(self, at_ms: float) -> int:
+        """The number of the last token that was there at this time."""
+        return bisect_right(self._times, at_ms)
 
     def at(self, character: int) -> tuple[float | None, int | None]:
         """When that character was there, and its token's number from 1."""
@@ -150,15 +159,18 @@ class _Marks:
 def _row(started: m.SegmentStarted, at_ms: float, marks: _Marks, zero: float) -> Row:
     first_token, _ = marks.at(started.start)
     mark, mark_token = marks.at(started.end - 1)
+    committed = float(id_key(started.committed_at)[0]) if started.committed_at else None
     return Row(
         n=started.n,
         text=started.text,
         first_token_ms=None if first_token is None else first_token - zero,
         mark_ms=None if mark is None else mark - zero,
         mark_token=mark_token,
-        committed_ms=id_key(started.committed_at)[0] - zero if started.committed_at else None,
+        committed_ms=None if committed is None else committed - zero,
         synthesis_ms=at_ms - started.ttfb_ms,
         first_audio_ms=at_ms,
+        committed_token=None if committed is None else marks.by(committed),
+        first_audio_token=marks.by(at_ms + zero),
     )
 
 
@@ -206,7 +218,8 @@ def render(waterfall: Waterfall, *, width: int = 100, ascii_only: bool = False) 
     legend = zip(cells, _SPANS, strict=True)
     lines += ["     " + "   ".join(f"{cell} {what}" for cell, what in legend), ""]
     lines.append(
-        "     first token  mark (token)  committed  synthesis  first audio      done     audio"
+        "    first token  mark (token)  committed (token)  synthesis  first audio (token)"
+        "     done    audio"
     )
     lines += [_figures(row) for row in waterfall.rows]
     return "".join(f"{line.rstrip()}\n" for line in lines)
@@ -240,12 +253,18 @@ def _bar(row: Row, bars: int, scale: float, cells: str) -> str:
 
 
 def _figures(row: Row) -> str:
-    mark = f"{_seconds(row.mark_ms)} ({row.mark_token or '-'})"
+    mark = _with_token(row.mark_ms, row.mark_token)
+    committed = _with_token(row.committed_ms, row.committed_token)
+    first_audio = _with_token(row.first_audio_ms, row.first_audio_token)
     return (
-        f"{row.n:>3} {_seconds(row.first_token_ms):>12} {mark:>13} {_seconds(row.committed_ms):>10}"
-        f" {_seconds(row.synthesis_ms):>10} {_seconds(row.first_audio_ms):>12}"
-        f" {_seconds(row.done_ms):>9} {row.audio_s:>7.2f} s"
+        f"{row.n:>3} {_seconds(row.first_token_ms):>11} {mark:>13} {committed:>18}"
+        f" {_seconds(row.synthesis_ms):>10} {first_audio:>20}"
+        f" {_seconds(row.done_ms):>8} {row.audio_s:>6.2f} s"
     )
+
+
+def _with_token(milliseconds: float | None, token: int | None) -> str:
+    return f"{_seconds(milliseconds)} ({token or '-'})"
 
 
 def _seconds(milliseconds: float | None) -> str:

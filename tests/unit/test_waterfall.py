@@ -50,10 +50,10 @@ PICTURE = """\
   2           ░░░░░··························▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒█  Done
      ░ text being written   · waiting for its turn   ▒ synthesis   █ audio arriving
 
-     first token  mark (token)  committed  synthesis  first audio      done     audio
-  0       0.00 s    0.56 s (8)     0.64 s     0.64 s       3.04 s    3.08 s    2.24 s
-  1       0.64 s   1.20 s (16)     1.28 s     3.08 s       5.48 s    5.52 s    2.24 s
-  2       1.28 s   1.28 s (17)     1.92 s     5.52 s       7.92 s    7.96 s    2.24 s
+    first token  mark (token)  committed (token)  synthesis  first audio (token)     done    audio
+  0      0.00 s    0.56 s (8)         0.64 s (9)     0.64 s          3.04 s (17)   3.08 s   2.24 s
+  1      0.64 s   1.20 s (16)        1.28 s (17)     3.08 s          5.48 s (17)   5.52 s   2.24 s
+  2      1.28 s   1.28 s (17)        1.92 s (17)     5.52 s          7.92 s (17)   7.96 s   2.24 s
 """
 
 ASCII_PICTURE = """\
@@ -78,6 +78,8 @@ def test_the_figures_of_a_turn() -> None:
     assert (second.first_token_ms, second.mark_ms, second.mark_token) == (640, 1_200, 16)
     assert (second.committed_ms, second.synthesis_ms) == (1_280, 3_080)
     assert (second.first_audio_ms, second.done_ms) == (5_480, 5_520)
+    first = waterfall.rows[0]
+    assert (first.mark_token, first.committed_token, first.first_audio_token) == (8, 9, 17)
 
 
 def test_the_picture() -> None:
@@ -102,6 +104,8 @@ def test_plain_data_is_json_with_rounded_times() -> None:
         "committed_ms": 1_920,
         "synthesis_ms": 5_520.0,
         "first_audio_ms": 7_920,
+        "committed_token": 17,
+        "first_audio_token": 17,
         "done_ms": 7_960,
         "audio_s": 2.24,
     }
@@ -142,7 +146,7 @@ def test_what_cannot_be_known_is_left_open() -> None:
     assert waterfall.real_time_factor is None
     lines = render(waterfall).splitlines()
     assert lines[1].startswith("  4 ")
-    assert lines[-1].split() == "4 - - (-) - 0.50 s 0.50 s - 0.00 s".split()
+    assert lines[-1].split() == "4 - - (-) - (-) 0.50 s 0.50 s (1) - 0.00 s".split()
 
 
 times = st.floats(0, 1e6)
