@@ -22,6 +22,7 @@ PATTERNS = (
     "services/tts_gateway/actions.py",
     "services/tts_gateway/progress.py",
     "services/tts_gateway/retention.py",
+    "services/tts_gateway/retries.py",
     "services/tts_gateway/work.py",
 )
 

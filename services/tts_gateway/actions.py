@@ -18,7 +18,9 @@ class Limits:
     """What the core goes by; seconds unless named otherwise."""
 
     attempts: int = 3
+    patience_s: float = 30.0
     backoff_s: float = 0.25
+    longest_backoff_s: float = 2.0
     first_byte_s: float = 30.0
     between_frames_s: float = 15.0
     first_chunk_s: float = 0.1

@@ -28,6 +28,7 @@ from services.tts_gateway.actions import (
     Send,
 )
 from services.tts_gateway.progress import Progress
+from services.tts_gateway.retries import Retries
 from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
 
 
@@ -39,6 +40,7 @@ class Speech:
         self.settings = saved_settings(saved)
         self._limits = limits
         self._out = Progress.restore(saved)
+        self._retries = Retries(limits)
         self._wire: wire.ClientConnection | None = None
         self._work: Work | None = None
         self._ending: m.TurnEnd | None = None
@@ -278,6 +280,7 @@ class Speech:
                 return []
         events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
+        self._retries.got(s.n, out.samples)
         seconds = len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate
         self._plays_until = max(self._plays_until, now) + seconds
         return [Commit(tuple(events), out.fields() | marks, guard=s.turn)]
@@ -310,11 +313,11 @@ class Speech:
         return self._finish(work, out.done(s, end.words), *events, marks=marks)
 
     def _try_again(self, work: Work, error: FirstwordError) -> list[Action]:
-        work.attempts += 1
         work.request = None
-        if work.attempts >= self._limits.attempts:
+        pause_s = self._retries.pause_after(work.segment.n, error.code)
+        if pause_s is None:
             return self._give_up(work, error)
-        again = Connect(self._limits.backoff_s * 2 ** (work.attempts - 1))
+        again = Connect(pause_s)
         return [self._disconnect(), again] if self._closing else [again]
 
     def _give_up(self, work: Work, error: FirstwordError) -> list[Action]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from typing import Any
 
@@ -238,7 +239,8 @@ class SessionRunner:
                     self._closed = True
 
     async def _connect(self, after_s: float) -> None:
-        if self._connection.ready(after_s):
+        # Sessions that lost the same backend do not come back in step.
+        if self._connection.ready(after_s * random.uniform(1, 1.25)):  # noqa: S311
             await self._perform(self._core.connected(False, _now()))
 
     async def _commit(self, commit: Commit, keep_from: str) -> bool:

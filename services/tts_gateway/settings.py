@@ -31,7 +31,17 @@ class GatewaySettings:
         500, "FIRSTWORD_GATEWAY_MAX_SESSIONS", "sessions this process takes at most", minimum=1
     )
     attempts: int = setting(
-        3, "FIRSTWORD_UPSTREAM_ATTEMPTS", "tries of a segment before it is given up", minimum=1
+        3,
+        "FIRSTWORD_UPSTREAM_ATTEMPTS",
+        "tries in a row that may break off before a segment is given up; one that gets further "
+        "than any before it counts as the first",
+        minimum=1,
+    )
+    patience_s: float = setting(
+        30.0,
+        "FIRSTWORD_UPSTREAM_PATIENCE_S",
+        "seconds to wait for a backend that is away or has no room before segments are given up",
+        minimum=0,
     )
     first_byte_s: float = setting(
         30.0,
@@ -71,6 +81,7 @@ class GatewaySettings:
         """What the core goes by."""
         return Limits(
             attempts=self.attempts,
+            patience_s=self.patience_s,
             first_byte_s=self.first_byte_s,
             between_frames_s=self.between_frames_s,
             max_ahead_s=self.max_ahead_s,

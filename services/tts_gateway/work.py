@@ -16,7 +16,6 @@ class Work:
 
     entry_id: str
     segment: m.Segment
-    attempts: int = 0
     request: wire.Synthesize | None = None
     sent_at: float = 0.0
     heard_at: float | None = None

@@ -216,7 +216,7 @@ async def test_a_container_that_dies_inside_a_segment_costs_no_sample(
 async def test_a_container_that_cannot_be_reached_costs_an_error_a_segment(
     redis_url: str, hand: SessionHand
 ) -> None:
-    async with gateway(redis_url, "ws://127.0.0.1:1/nobody", attempts=2):
+    async with gateway(redis_url, "ws://127.0.0.1:1/nobody", patience_s=0.2):
         await hand.say("t", LONG, SHORT)
         await over(hand, "t")
     ear = await hand.hear()

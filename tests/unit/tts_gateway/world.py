@@ -245,10 +245,10 @@ class World:
         self.connecting = False
         self.perform(self.speech.connected(fresh, self.now))
 
-    def refuse(self) -> None:
+    def refuse(self, error: UpstreamError = LOST) -> None:
         """The connection that was asked for cannot be had."""
         self.connecting = False
-        self.perform(self.speech.lost(LOST))
+        self.perform(self.speech.lost(error))
 
     def frame(self, *, marked: bool = True) -> None:
         """The backend's next frame arrives."""
