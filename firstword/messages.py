@@ -35,11 +35,16 @@ class Open(_Ingress):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(_Ingress):
-    """A piece of text, any size, cut anywhere, even inside a UTF-8 character."""
+    """A piece of text, any size, cut anywhere, even inside a UTF-8 character.
+
+    `again`, here and below: published again because the server lost the turn; the number that its
+    first segment had, as far as is known.
+    """
 
     text: str
     turn: str | None = None
     seq: int | None = None
+    again: int | None = None
     voice: str | None = None
     speed: float | None = None
     lang: str | None = None
@@ -51,6 +56,7 @@ class Flush(_Ingress):
 
     turn: str | None = None
     seq: int | None = None
+    again: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,7 @@ class End(_Ingress):
 
     turn: str | None = None
     seq: int | None = None
+    again: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +81,13 @@ class Cancel(_Ingress):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(_Ingress):
-    """From a listener after `state_lost`: it has this turn up to `samples` of its segment."""
+    """From a listener after `state_lost`: it has this turn up to the character `start`, and then
+    `samples` of a segment, which ended at the character `end`."""
 
     turn: str
     start: int
     samples: int
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,16 +12,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PATTERNS = (
     "firstword/codec.py",
+    "firstword/heard.py",
     "firstword/ids.py",
     "firstword/keys.py",
     "firstword/messages.py",
     "firstword/session_*.py",
     "services/*/core.py",
+    "services/segmenter/options.py",
+    "services/segmenter/outlet.py",
+    "services/segmenter/resend.py",
     "services/segmenter/rules.py",
     "services/segmenter/session.py",
+    "services/segmenter/turns.py",
     "services/tts_gateway/actions.py",
     "services/tts_gateway/progress.py",
     "services/tts_gateway/retention.py",
+    "services/tts_gateway/said.py",
     "services/tts_gateway/retries.py",
     "services/tts_gateway/work.py",
 )

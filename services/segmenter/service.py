@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from firstword import telemetry
+from firstword import keys, telemetry
 from firstword.errors import LeaseLost
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
@@ -40,6 +40,9 @@ class SegmenterService:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set. Raises FirstwordError if the deployment refuses us."""
         await self._streams.agree_on_partitions(self._settings.partitions)
+        # For publishers: they wait when half of it is taken.
+        limit = self._settings.max_queued
+        await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
         units = [DOOR, *map(str, range(self._settings.partitions))]
         await self._ownership.offer_always(units)
         health = Health()

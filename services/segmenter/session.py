@@ -15,6 +15,9 @@ from firstword import codec
 from firstword import messages as m
 from firstword.ids import id_key
 from services.segmenter import core
+from services.segmenter.options import segmenter_options, setting_problem
+from services.segmenter.outlet import Outlet
+from services.segmenter.resend import Heard, Input, Resend, Resumes
 from services.segmenter.turns import (
     CancelTurns,
     Defaults,
@@ -23,15 +26,14 @@ from services.segmenter.turns import (
     Skipped,
     Turn,
     error,
-    segmenter_lang,
-    segmenter_options,
-    setting_problem,
+    played_of,
 )
 
 FINISHED_KEPT = 256
 ORDER_KEPT = 64
 GAP_WAIT_S = 2.0
 MAX_HELD = 1000
+MAX_FIRST_N = 2**40  # what a publisher says of numbers is believed within reason
 
 
 class Session:
@@ -50,10 +52,12 @@ class Session:
         self._options = defaults.options
         self._opened = False
         self._last_src = ""
-        self._n = 0
+        self._outlet = Outlet()
         self._turns: list[Turn] = []
         self._finished: deque[str] = deque(maxlen=FINISHED_KEPT)
         self._order: deque[str] = deque(maxlen=ORDER_KEPT)
+        self._resumes = Resumes()
+        self._refused_unnamed = False
 
     @property
     def busy(self) -> bool:
@@ -63,6 +67,15 @@ class Session:
     def timer(self) -> float | None:
         """When `tick` wants to be called, None if never."""
         return min((at for turn in self._turns for at in self._deadlines(turn)), default=None)
+
+    def committed(self, queued: int) -> None:
+        """All outputs are stored; so many entries wait before the gateway."""
+        self._outlet.queued = queued
+
+    @property
+    def waiting(self) -> int:
+        """Segments that wait for earlier turns."""
+        return sum(len(turn.waiting) for turn in self._turns)
 
     # -- input ------------------------------------------------------------------------------------
 
@@ -83,10 +96,10 @@ class Session:
                 return self._on_turn(entry_id, message, now)
             case m.Cancel():
                 return self._cancel(message)
-            case m.Close():
-                return self._close(now)
+            case m.Resume():
+                return self._resume(message, now)
             case _:
-                return [Skipped("not_handled")]
+                return self._close(now)
 
     def tick(self, now: float) -> list[Output]:
         """Timers: a stalled token stream, a gap that nobody filled, an abandoned turn."""
@@ -97,6 +110,8 @@ class Session:
                 told = "part of the text never came; the turn goes on without it"
                 out.append(error("gap_skipped", told, turn=turn.name))
                 out += self._drain(turn, now)
+            if turn.resend is not None and now >= turn.resend.until:
+                out += self._release(turn, turn.resend, now)
             if turn.ended:
                 continue
             at = turn.segmenter.timer()
@@ -139,9 +154,7 @@ class Session:
 
     # -- text, flush, end -------------------------------------------------------------------------
 
-    def _on_turn(
-        self, entry_id: str, message: m.Text | m.Flush | m.End, now: float
-    ) -> list[Output]:
+    def _on_turn(self, entry_id: str, message: Input, now: float) -> list[Output]:
         turn = self._turn_for(entry_id, message, now)
         if isinstance(turn, Skipped):
             return [turn]
@@ -156,9 +169,7 @@ class Session:
         turn.held[message.seq] = message
         return [*opened, *self._drain(turn, now), *self._advance()]
 
-    def _turn_for(
-        self, entry_id: str, message: m.Text | m.Flush | m.End, now: float
-    ) -> Turn | Skipped:
+    def _turn_for(self, entry_id: str, message: Input, now: float) -> Turn | Skipped:
         name = message.turn
         if name is None:
             last = next((t for t in reversed(self._turns) if not t.ended), None)
@@ -166,6 +177,9 @@ class Session:
                 return last
             if not isinstance(message, m.Text):
                 return Skipped("nothing_open")
+            told, self._refused_unnamed = self._refused_unnamed, self._full
+            if told and self._full:
+                return Skipped("overloaded")  # said once, not at every token
             name = entry_id
         elif name in self._finished:
             return Skipped("late")
@@ -174,26 +188,14 @@ class Session:
             return Skipped("late") if found.ended else found
         return self._new_turn(name, entry_id, message, now)
 
-    def _new_turn(self, name: str, entry_id: str, message: m.Ingress, now: float) -> Turn:
-        lang = (message.lang if isinstance(message, m.Text) else None) or self._settings.lang
-        options = replace(self._options, lang=segmenter_lang(lang))
-        turn = Turn(
-            name=name,
-            opened_at=message.src or entry_id,
-            segmenter=core.Segmenter(options),
-            options=options,
-            voice=self._settings.voice,
-            speed=self._settings.speed,
-            lang=self._settings.lang,
-            last_input=now,
-            traceparent=message.traceparent,
-        )
+    def _new_turn(self, name: str, entry_id: str, message: Input, now: float) -> Turn:
+        turn = Turn.begin(name, entry_id, message, self._settings, self._options, now)
         self._turns.append(turn)
         if turn is self._turns[0]:
             self._order.append(turn.name)
         return turn
 
-    def _hold(self, turn: Turn, seq: int, message: m.Ingress, now: float) -> list[Output]:
+    def _hold(self, turn: Turn, seq: int, message: Input, now: float) -> list[Output]:
         if len(turn.held) >= MAX_HELD:
             return [Skipped("gap_full")]
         turn.held[seq] = message
@@ -211,9 +213,18 @@ class Session:
         turn.gap_at = now if turn.held and not turn.ended else None
         return out
 
-    def _apply(self, turn: Turn, message: m.Ingress, now: float) -> list[Output]:
+    def _apply(self, turn: Turn, message: m.Text | m.Flush | m.End, now: float) -> list[Output]:
+        if not turn.touched:
+            turn.touched = True
+            if message.again is not None:
+                self._hold_back(turn, message.again, now)
+        if turn.resend is not None:
+            turn.resend.keep(message)
+            return self._release(turn, turn.resend, now) if turn.resend.full else []
         match message:
             case m.Text():
+                if self._full and message.again is None:
+                    return self._overload(turn, now)
                 out = self._set_manner(turn, message, now)
                 return out + self._speak(turn, turn.segmenter.push(message.text, now))
             case m.Flush():
@@ -227,21 +238,56 @@ class Session:
         if problem:
             told, turn.refused = problem == turn.refused, problem
             return [] if told else [error("bad_setting", problem, turn=turn.name)]
-        manner = (
-            message.voice or turn.voice,
-            message.speed or turn.speed,
-            message.lang or turn.lang,
-        )
-        if manner == (turn.voice, turn.speed, turn.lang):
+        if turn.sounds_like(message):
             return []
         out = self._speak(turn, turn.segmenter.flush(now))
-        turn.voice, turn.speed, turn.lang = manner
+        turn.take_manner(message)
         return out
 
     def _end(self, turn: Turn, reason: str, now: float) -> list[Output]:
-        out = self._speak(turn, turn.segmenter.flush(now), last=True)
-        turn.ended = turn.ended or reason
+        out = [] if turn.resend is None else self._release(turn, turn.resend, now)
+        if not turn.ended:
+            out += self._speak(turn, turn.segmenter.flush(now), last=True)
+            turn.ended = reason
         return out
+
+    # -- too much, and again ----------------------------------------------------------------------
+
+    @property
+    def _full(self) -> bool:
+        """Whether as much waits to be spoken as may."""
+        return self._outlet.queued + self.waiting >= self._defaults.max_queued
+
+    def _overload(self, turn: Turn, now: float) -> list[Output]:
+        """The turn ends: what was taken of it is spoken, this text is not."""
+        told = "too much text waits to be spoken: publish this later"
+        refused = error("overloaded", told, retryable=True, turn=turn.name)
+        return [refused, *self._end(turn, "overloaded", now)]
+
+    def _hold_back(self, turn: Turn, first_n: int, now: float) -> None:
+        """We know nothing of a turn that is published again: its listeners may."""
+        turn.first_n = min(first_n, MAX_FIRST_N)
+        turn.resend = Resend(now + self._defaults.resume_wait_s)
+        heard = self._resumes.take(turn.name)
+        if heard is not None:
+            turn.resend.learn(heard, now)
+
+    def _resume(self, message: m.Resume, now: float) -> list[Output]:
+        """A listener says what it has; often sooner than the publisher publishes again."""
+        heard = Heard(message.start, message.samples, message.end or 0)
+        turn = next((t for t in self._turns if t.name == message.turn), None)
+        if turn is not None and turn.resend is not None:
+            turn.resend.learn(heard, now)
+        elif turn is not None or message.turn in self._finished:
+            return [Skipped("late")]  # it drops what it hears twice
+        else:
+            self._resumes.learn(message.turn, heard)
+        return []
+
+    def _release(self, turn: Turn, resend: Resend, now: float) -> list[Output]:
+        """What a turn held back goes its way, less what was heard."""
+        turn.resend, turn.heard = None, resend.heard
+        return [out for message in resend.released() for out in self._apply(turn, message, now)]
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -255,77 +301,28 @@ class Session:
         final = next((e for e in reversed(events) if isinstance(e, core.Segment)), None)
         for event in events:
             if isinstance(event, core.Segment):
-                segment = self._segment(turn, event, last and event is final)
+                segment = turn.segment(event, last=last and event is final)
                 if current:
-                    out.append(self._number(segment))
+                    out += self._outlet.leave(turn, segment)
                 else:
                     turn.waiting.append(segment)
             elif current:
-                out.append(ForGateway(self._hint(turn, event)))
-        too_much = sum(len(t.waiting) for t in self._turns) > self._defaults.max_waiting
-        if too_much and final and not current and not turn.ended:
-            turn.ended = "overloaded"
-            told = "too much text waits behind earlier turns: publish it after they are spoken"
-            out.append(error("overloaded", told, retryable=True, turn=turn.name))
+                out += self._outlet.hint(turn, event)
         return out
-
-    def _segment(self, turn: Turn, event: core.Segment, last: bool) -> m.Segment:
-        turn.segments += 1
-        return m.Segment(
-            turn=turn.name,
-            n=0,
-            text=event.text,
-            spoken=event.spoken,
-            start=event.start,
-            end=event.end,
-            voice=turn.voice,
-            speed=turn.speed,
-            lang=turn.lang,
-            first=turn.segments == 1,
-            last=last,
-            opened_at=turn.opened_at,
-            traceparent=turn.traceparent,
-        )
-
-    def _hint(self, turn: Turn, event: core.Tentative | core.Revoke) -> m.Segments:
-        if isinstance(event, core.Revoke):
-            return m.Revoke(turn=turn.name, n=self._n + 1)
-        return m.Tentative(
-            turn=turn.name,
-            n=self._n + 1,
-            text=event.text,
-            voice=turn.voice,
-            speed=turn.speed,
-            lang=turn.lang,
-        )
-
-    def _number(self, segment: m.Segment) -> Output:
-        self._n += 1
-        return ForGateway(replace(segment, n=self._n))
 
     def _advance(self) -> list[Output]:
         """Close the turns that are complete, in order; what waited behind them leaves."""
         out: list[Output] = []
         while self._turns and self._turns[0].ended:
-            out.append(self._finish(self._turns[0]))
-            self._turns.pop(0)
+            turn = self._turns.pop(0)
+            self._finished.append(turn.name)
+            out.append(ForGateway(turn.end_message()))
             if self._turns:
                 heir = self._turns[0]
                 self._order.append(heir.name)
-                out += [self._number(segment) for segment in heir.waiting]
+                out += [o for segment in heir.waiting for o in self._outlet.leave(heir, segment)]
                 heir.waiting.clear()
         return out
-
-    def _finish(self, turn: Turn) -> Output:
-        self._finished.append(turn.name)
-        return ForGateway(
-            m.TurnEnd(
-                turn=turn.name,
-                segments=turn.segments,
-                reason=turn.ended,
-                opened_at=turn.opened_at,
-            )
-        )
 
     # -- cancel -----------------------------------------------------------------------------------
 
@@ -334,9 +331,9 @@ class Session:
         order = tuple(self._order)
         live = [t for t in self._turns if target in ("", t.name)]
         waiting = [t for t in live if t is not self._turns[0]]
-        out: list[Output] = [
-            CancelTurns(target, order, "waiting" if waiting and target else "done")
-        ]
+        known = "waiting" if waiting and target else "done"
+        played, told = played_of(message)
+        out: list[Output] = [*told, CancelTurns(target, order, known, played)]
         for turn in waiting:
             self._turns.remove(turn)
             self._finished.append(turn.name)
@@ -357,7 +354,7 @@ class Session:
             if turn.gap_at is None
             else turn.gap_at + GAP_WAIT_S
         ]
-        at = turn.segmenter.timer()
+        at = turn.segmenter.timer() if turn.resend is None else turn.resend.until
         return found if at is None else [*found, at]
 
     def snapshot(self) -> dict[str, Any]:
@@ -367,10 +364,11 @@ class Session:
             "options": asdict(self._options),
             "opened": self._opened,
             "src": self._last_src,
-            "n": self._n,
+            "n": self._outlet.n,
             "finished": list(self._finished),
             "order": list(self._order),
             "turns": [turn.snapshot(self.name) for turn in self._turns],
+            "resumes": self._resumes.snapshot(),
         }
 
     @classmethod
@@ -383,8 +381,10 @@ class Session:
         session._options = core.SegmenterOptions(**saved["options"])
         session._opened = saved["opened"]
         session._last_src = saved["src"]
-        session._n = saved["n"]
+        session._outlet.n = saved["n"]
         session._finished.extend(saved["finished"])
         session._order.extend(saved["order"])
-        session._turns = [Turn.restore(body, now) for body in saved["turns"]]
+        wait_s = defaults.resume_wait_s
+        session._turns = [Turn.restore(body, now, wait_s) for body in saved["turns"]]
+        session._resumes = Resumes.restore(saved["resumes"])
         return session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstword.keys import DEFAULT_PARTITIONS
+from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS
 from firstword.settings import setting
 from services.segmenter.core import SegmenterOptions
 from services.segmenter.turns import Defaults
@@ -73,6 +73,19 @@ class SegmenterSettings:
         "seconds without input after which a turn is flushed and ended",
         minimum=1,
     )
+    resume_wait_s: float = setting(
+        1.0,
+        "FIRSTWORD_RESUME_WAIT_S",
+        "seconds that a turn published again waits for its listeners to say what they have",
+        minimum=0.1,
+        maximum=10,
+    )
+    max_queued: int = setting(
+        DEFAULT_MAX_QUEUED,
+        "FIRSTWORD_MAX_QUEUED_SEGMENTS",
+        "segments of a session that may wait to be spoken before its text is refused",
+        minimum=1,
+    )
     session_ttl_s: int = setting(
         86_400, "FIRSTWORD_SESSION_TTL_S", "seconds a session's state outlives its last use"
     )
@@ -89,5 +102,10 @@ class SegmenterSettings:
             first_clause=self.first_clause,
         )
         return Defaults(
-            voice=self.voice, lang=self.lang, turn_idle_s=self.turn_idle_s, options=options
+            voice=self.voice,
+            lang=self.lang,
+            turn_idle_s=self.turn_idle_s,
+            resume_wait_s=self.resume_wait_s,
+            max_queued=self.max_queued,
+            options=options,
         )

@@ -90,17 +90,18 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
         keys.audio(name),
         keys.speech_state(name),
     ]
-    fields = ["state", state, "position", held.seen, ""]
+    fields = ["state", state, "position", held.seen, "waiting", held.session.waiting, ""]
     args: list[Any] = [held.token, held.rev + 1, *fields]
     for output in written:
         args += _arguments(output, name)
-    status, worker, last_id = await streams.script("commit_text", key_list, args)
+    status, worker, last_id, queued = await streams.script("commit_text", key_list, args)
     if status == -1:
         telemetry.fenced_commits.labels("segmenter").inc()
         raise LeaseLost(f"session {name}")
     if status == -2:
         raise StateLost(f"session {name}")
     held.rev += 1
+    held.session.committed(queued)
     held.position = held.seen
     held.pending_from = None
     _measure(written, last_id.decode())
@@ -133,8 +134,11 @@ def _arguments(output: Output, name: str) -> list[Any]:
             return ["segments", codec.pack(message, name), ""]
         case ForListeners(message):
             return ["audio", codec.pack(message, name), ""]
-        case CancelTurns(target, order, known):
-            return ["cancel", target, " ".join((known, *order))]
+        case CancelTurns(target, order, known, played):
+            cancel = ["cancel", target, " ".join((known, *order))]
+            if played is None:
+                return cancel
+            return ["played", played.turn, f"{played.n} {played.samples}", *cancel]
         case _:
             return []
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from firstword import codec
 from firstword import messages as m
+from firstword.keys import NAME
 from services.segmenter import core
-from services.segmenter.tables import languages
+from services.segmenter.options import segmenter_lang
+from services.segmenter.resend import Heard, Input, Resend
 
-SPEED = (0.5, 2.0)
-SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
-PACES = ("realtime", "none")
-MAX_SETTING_CHARS = 128
+MAX_PLAYED = 2**52  # scripts of the server count in doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,8 @@ class Defaults:
     sample_rate: int = 24_000
     pace: str = "realtime"
     turn_idle_s: float = 30.0
-    max_waiting: int = 500
+    resume_wait_s: float = 1.0
+    max_queued: int = 200
     options: core.SegmenterOptions = field(default_factory=core.SegmenterOptions)
 
 
@@ -48,17 +48,28 @@ class ForListeners:
 
 
 @dataclass(frozen=True, slots=True)
+class Played:
+    """How far a listener had really heard: so many samples of segment `n` of a turn."""
+
+    turn: str
+    n: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class CancelTurns:
     """Mark turns cancelled and publish the one answer.
 
     `order`: the turns that reached the gateway, oldest first; those after its last finished one
     are still to be spoken. `target`: the one to cancel, '' for all of them. `known`: what to
     answer for a target that never reached the gateway: dropped here ('waiting') or 'done'.
+    `played`: what the listener had really heard, for the answer to say in words.
     """
 
     target: str
     order: tuple[str, ...]
     known: str
+    played: Played | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,44 +97,129 @@ class Turn:
     last_input: float
     traceparent: str | None = None
     next_seq: int = 0
-    held: dict[int, m.Ingress] = field(default_factory=dict)
+    held: dict[int, Input] = field(default_factory=dict)
     gap_at: float | None = None
     segments: int = 0
     waiting: list[m.Segment] = field(default_factory=list)
     ended: str = ""  # the reason once no more text comes
     refused: str = ""  # what was last said of a bad setting on its text: once, not at every token
+    touched: bool = False  # some of its input was taken
+    first_n: int = 0  # the number that its first segment had before the server lost the turn
+    resend: Resend | None = None  # it is published again, and waits to learn what was heard
+    heard: Heard | None = None  # what listeners have of it from before
+
+    @classmethod
+    def begin(
+        cls,
+        name: str,
+        entry_id: str,
+        message: Input,
+        settings: m.SessionOpen,
+        options: core.SegmenterOptions,
+        now: float,
+    ) -> Turn:
+        """A turn whose first message stands at `entry_id`; cut in its first text's language."""
+        lang = (message.lang if isinstance(message, m.Text) else None) or settings.lang
+        options = replace(options, lang=segmenter_lang(lang))
+        return cls(
+            name=name,
+            opened_at=message.src or entry_id,
+            segmenter=core.Segmenter(options),
+            options=options,
+            voice=settings.voice,
+            speed=settings.speed,
+            lang=settings.lang,
+            last_input=now,
+            traceparent=message.traceparent,
+        )
+
+    def sounds_like(self, message: m.Text) -> bool:
+        """Whether this text wants no other voice, speed or language than the turn has."""
+        return all(
+            wanted in (None, had)
+            for wanted, had in (
+                (message.voice, self.voice),
+                (message.speed, self.speed),
+                (message.lang, self.lang),
+            )
+        )
+
+    def take_manner(self, message: m.Text) -> None:
+        """From here on the turn is spoken as this text wants it."""
+        self.voice = message.voice or self.voice
+        self.speed = message.speed or self.speed
+        self.lang = message.lang or self.lang
+
+    def segment(self, event: core.Segment, *, last: bool) -> m.Segment:
+        """The next segment of the turn, without its number."""
+        self.segments += 1
+        return m.Segment(
+            turn=self.name,
+            n=0,
+            text=event.text,
+            spoken=event.spoken,
+            start=event.start,
+            end=event.end,
+            voice=self.voice,
+            speed=self.speed,
+            lang=self.lang,
+            first=self.segments == 1,
+            last=last,
+            opened_at=self.opened_at,
+            traceparent=self.traceparent,
+        )
+
+    def hint(self, event: core.Tentative | core.Revoke, n: int) -> m.Segments:
+        """What the gateway may be told of a segment `n` that is not certain."""
+        if isinstance(event, core.Revoke):
+            return m.Revoke(turn=self.name, n=n)
+        return m.Tentative(
+            turn=self.name,
+            n=n,
+            text=event.text,
+            voice=self.voice,
+            speed=self.speed,
+            lang=self.lang,
+        )
+
+    def end_message(self) -> m.TurnEnd:
+        """All its segments have left."""
+        return m.TurnEnd(
+            turn=self.name,
+            segments=self.segments,
+            reason=self.ended,
+            opened_at=self.opened_at,
+        )
 
     def snapshot(self, session: str) -> dict[str, Any]:
         """The turn in msgpack types."""
         plain = (
-            "name",
-            "opened_at",
-            "voice",
-            "speed",
-            "lang",
-            "traceparent",
-            "next_seq",
-            "refused",
+            *("name", "opened_at", "voice", "speed", "lang", "traceparent", "next_seq"),
+            *("refused", "segments", "ended", "touched", "first_n"),
         )
         return {
-            **{name: getattr(self, name) for name in (*plain, "segments", "ended")},
+            **{name: getattr(self, name) for name in plain},
             "options": asdict(self.options),
             "segmenter": self.segmenter.snapshot(),
             "held": [codec.pack(self.held[seq], session) for seq in sorted(self.held)],
             "waiting": [codec.pack(segment, session) for segment in self.waiting],
+            "resend": None if self.resend is None else self.resend.snapshot(session),
+            "heard": None if self.heard is None else self.heard.snapshot(),
         }
 
     @classmethod
-    def restore(cls, saved: dict[str, Any], now: float) -> Turn:
+    def restore(cls, saved: dict[str, Any], now: float, resume_wait_s: float) -> Turn:
         """A turn as another worker left it; its timers begin anew at `now`."""
         body = dict(saved)
         options = core.SegmenterOptions(**body.pop("options"))
+        segmenter = core.Segmenter.restore(options, _begun_at(body.pop("segmenter"), now))
         held = [codec.unpack(data, codec.INGRESS) for data in body.pop("held")]
         waiting = [codec.unpack(data, codec.SEGMENTS) for data in body.pop("waiting")]
+        resend, heard = body.pop("resend"), body.pop("heard")
         turn = cls(
-            **{key: body[key] for key in body if key != "segmenter"},
+            **body,
             options=options,
-            segmenter=core.Segmenter.restore(options, _begun_at(body["segmenter"], now)),
+            segmenter=segmenter,
             last_input=now,
             waiting=[segment for segment in waiting if isinstance(segment, m.Segment)],
             held={
@@ -131,6 +227,8 @@ class Turn:
                 for message in held
                 if isinstance(message, m.Text | m.Flush | m.End) and message.seq is not None
             },
+            resend=None if resend is None else Resend.restore(resend, now + resume_wait_s),
+            heard=Heard.restore(heard),
         )
         turn.gap_at = now if turn.held else None
         return turn
@@ -140,70 +238,6 @@ def _begun_at(segmenter: dict[str, Any], now: float) -> dict[str, Any]:
     """A snapshot whose timers begin at `now`: the clock they were on was another process's."""
     since = None if segmenter["since"] is None else now
     return {**segmenter, "heard": now, "since": since}
-
-
-# -- settings -------------------------------------------------------------------------------------
-
-
-def setting_problem(message: m.Open | m.Text) -> str:
-    """What is wrong with the settings of a message, in words that say what to give; '' if nothing.
-
-    `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
-    """
-    if message.speed is not None and not SPEED[0] <= message.speed <= SPEED[1]:
-        return f"speed is a number from {SPEED[0]} to {SPEED[1]}"
-    for name, value in (("voice", message.voice), ("lang", message.lang)):
-        if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
-            return f"{name} is 1 to {MAX_SETTING_CHARS} characters"
-    return _open_problem(message) if isinstance(message, m.Open) else ""
-
-
-def _open_problem(message: m.Open) -> str:
-    if message.sample_rate is not None and message.sample_rate not in SAMPLE_RATES:
-        return f"sample_rate is one of {', '.join(map(str, SAMPLE_RATES))}"
-    if message.pace is not None and message.pace not in PACES:
-        return f"pace is one of {', '.join(PACES)}"
-    options = segmenter_options(message)
-    if not isinstance(options, dict):
-        return "meta.segmenter is a map of options"
-    problems = (_option_problem(name, value) for name, value in options.items())
-    return next((problem for problem in problems if problem), "")
-
-
-def segmenter_options(message: m.Open) -> Any:
-    """What an `open` says of the segmenter: {} if nothing."""
-    return (message.meta or {}).get("segmenter", {})
-
-
-_CHOICES = {"mode": get_args(core.Mode), "skip_code": get_args(core.SkipCode)}
-_COUNTS = ("min_chars", "max_chars", "first_clause")
-_SECONDS = ("max_wait", "stall")
-_FLAGS = ("merge_first",)
-MAX_COUNT = 100_000
-WAIT_S = (0.05, 60)  # a shorter one would have us look at text that cannot be cut all the time
-
-
-def _option_problem(name: str, value: Any) -> str:
-    kind = type(value)
-    if name in _CHOICES:
-        fits, wanted = value in _CHOICES[name], f"one of {', '.join(_CHOICES[name])}"
-    elif name in _COUNTS:
-        fits = kind is int and 0 <= value <= MAX_COUNT
-        wanted = f"a whole number from 0 to {MAX_COUNT}"
-    elif name in _SECONDS:
-        fits = kind in (int, float) and (value == 0 or WAIT_S[0] <= value <= WAIT_S[1])
-        wanted = f"a number of seconds from {WAIT_S[0]} to {WAIT_S[1]}, or 0"
-    elif name in _FLAGS:
-        fits, wanted = kind is bool, "true or false"
-    else:
-        return f"meta.segmenter takes {', '.join((*_CHOICES, *_COUNTS, *_SECONDS, *_FLAGS))}"
-    return "" if fits else f"meta.segmenter.{name} is {wanted}"
-
-
-def segmenter_lang(lang: str) -> str:
-    """The language code the segmenter knows: `en-us` is `en`, and so is what it does not know."""
-    code = lang.lower().replace("_", "-").split("-")[0]
-    return code if code == "auto" or code in languages() else "en"
 
 
 def error(
@@ -218,3 +252,20 @@ def error(
     return ForListeners(
         m.ErrorEvent(code=code, message=message, retryable=retryable, turn=turn, expected=expected)
     )
+
+
+_PLAYED = (
+    "played is {turn, n, samples}: a name and two whole numbers; nothing is said of what was heard"
+)
+
+
+def played_of(message: m.Cancel) -> tuple[Played | None, list[Output]]:
+    """What the listener had heard, if the cancel says so; else what to say of it."""
+    raw = message.played
+    if raw is None:
+        return None, []
+    turn, n, samples = raw.get("turn"), raw.get("n"), raw.get("samples")
+    named = isinstance(turn, str) and NAME.fullmatch(turn)
+    if named and type(n) is int and type(samples) is int and min(n, samples) >= 0:
+        return Played(str(turn), min(n, MAX_PLAYED), min(samples, MAX_PLAYED)), []
+    return None, [error("bad_field", _PLAYED, turn=message.turn)]

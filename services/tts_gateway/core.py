@@ -28,6 +28,7 @@ from services.tts_gateway.actions import (
     Send,
 )
 from services.tts_gateway.progress import Progress
+from services.tts_gateway.said import Said
 from services.tts_gateway.retries import Retries
 from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
 
@@ -40,6 +41,7 @@ class Speech:
         self.settings = saved_settings(saved)
         self._limits = limits
         self._out = Progress.restore(saved)
+        self._said = Said(saved)
         self._retries = Retries(limits)
         self._wire: wire.ClientConnection | None = None
         self._work: Work | None = None
@@ -294,10 +296,12 @@ class Speech:
         if events:
             self._plays_until = now
             marks["turn_at"] = FIRST
-        events += self._out.open_segment(
+        begun = self._out.open_segment(
             work.segment, work.plan, work.entry_id, now - work.sent_at, skipped
         )
-        return events, marks
+        if begun:
+            marks |= self._said.begin(work.segment, self._out.turn_rate)
+        return events + begun, marks
 
     def _on_complete(
         self, work: Work, asked: wire.Synthesize, end: wire.SynthesisComplete, now: float
@@ -310,7 +314,10 @@ class Speech:
         marks: Fields = {}
         if work.arrived and out.n != s.n:  # listeners had all of it
             events, marks = self._begin_events(work, asked, work.arrived, now)
-        return self._finish(work, out.done(s, end.words), *events, marks=marks)
+        done = out.done(s, end.words)
+        if done.samples:
+            marks |= self._said.done(s, done.samples, end.words, out.turn_rate)
+        return self._finish(work, done, *events, marks=marks)
 
     def _try_again(self, work: Work, error: FirstwordError) -> list[Action]:
         work.request = None

@@ -21,6 +21,7 @@ from services.segmenter.turns import (
     Output,
     Skipped,
 )
+from services.tts_gateway.said import Said
 
 pytestmark = pytest.mark.streams
 
@@ -48,10 +49,10 @@ class Stored:
         args: list[Any] = [token, rev, "state", state, "position", f"{rev}-0", ""]
         for triple in triples:
             args += triple
-        status, worker, last = await self.streams.script("commit_text", KEYS, args)
+        status, worker, last, _queued = await self.streams.script("commit_text", KEYS, args)
         return status, worker.decode(), last.decode()
 
-    async def gateway(self, **fields: str | int) -> None:
+    async def gateway(self, **fields: str | int | bytes) -> None:
         """The gateway has come so far."""
         await self.streams.commands.hset(keys.speech_state(SESSION), mapping=fields)
 
@@ -257,6 +258,101 @@ async def test_an_unknown_turn_is_answered_and_not_marked(stored: Stored) -> Non
     assert await stored.marked() == set()
 
 
+# -- what was heard -------------------------------------------------------------------------------
+
+
+def said(n: int, turn: str, text: str, **fields: Any) -> dict[str, str | bytes]:
+    """What the gateway keeps of a segment that is done: a word takes 100 samples a character."""
+    segment = m.Segment(
+        turn=turn,
+        n=n,
+        text=text,
+        spoken=fields.pop("spoken", text),
+        start=fields.pop("start", 0),
+        end=fields.pop("start_of_next", len(text)),
+        voice="af_heart",
+        speed=1.0,
+        lang="en-us",
+        first=True,
+        last=False,
+        opened_at="1-0",
+    )
+    kept = Said({})
+    done = kept.done(segment, 100 * len(segment.spoken), (), 1_500)
+    made = kept.begin(segment, 1_500) if fields.pop("in_progress", False) else done
+    return {name: value for name, value in made.items() if name.startswith("said:") and value}
+
+
+async def heard(stored: Stored, turn: str, n: int, samples: int) -> dict[str, Any] | None:
+    rev = int((await stored.text_state()).get("rev", b"0")) + 1
+    step = (("played", turn, f"{n} {samples}"), ("cancel", turn, f"done {turn}"))
+    assert (await stored.commit_text("mine", rev, *step))[0] == 1
+    answer = (await stored.to_listeners())[-1]
+    assert isinstance(answer, m.TurnCancelled)
+    return answer.heard
+
+
+async def test_a_receipt_says_what_was_heard_up_to_the_last_whole_word(stored: Stored) -> None:
+    await stored.gateway(
+        **said(7, "a", "Not of this turn."),
+        **said(8, "b", "It is **so**.", spoken="It is so."),
+        **said(9, "b", "Grüße dich sehr.", start=14, start_of_next=30),
+        **said(10, "b", "Unheard.", start=31),
+    )
+    assert await heard(stored, "b", 9, 1_099) == {
+        "turn": "b",
+        "text": "It is **so**. Grüße dich",
+        "samples": 900 + 1_099,
+    }
+    assert await heard(stored, "b", 9, 1_600) == {
+        "turn": "b",
+        "text": "It is **so**. Grüße dich sehr.",
+        "samples": 900 + 1_600,
+    }
+    everything = await heard(stored, "b", 9, 99_999)  # a listener counts its silence too
+    assert everything is not None
+    assert everything["samples"] == 900 + 1_600
+    assert await heard(stored, "b", 9, 100) == {
+        "turn": "b",
+        "text": "It is **so**.",
+        "samples": 1_000,
+    }
+    assert await heard(stored, "b", 8, 0) == {"turn": "b", "text": "", "samples": 0}
+
+
+async def test_words_are_joined_as_they_were_written(stored: Stored) -> None:
+    await stored.gateway(
+        **said(1, "t", "你好。"), **said(2, "t", "世界。", start=3), **said(3, "t", "Yes.", start=8)
+    )
+    whole = await heard(stored, "t", 3, 400)
+    assert whole is not None
+    assert whole["text"] == "你好。世界。 Yes."
+
+
+async def test_of_a_segment_in_the_making_words_are_told_at_a_usual_pace(stored: Stored) -> None:
+    await stored.gateway(**said(1, "t", "One two three four.", in_progress=True))
+    told = await heard(stored, "t", 1, 1_300)  # thirteen characters
+    assert told == {"turn": "t", "text": "One two three", "samples": 1_300}
+
+
+@pytest.mark.parametrize(("turn", "n"), [("t", 2), ("u", 1), ("t", 0)])
+async def test_what_nobody_keeps_is_not_told(stored: Stored, turn: str, n: int) -> None:
+    await stored.gateway(**said(1, "t", "One."))
+    assert await heard(stored, turn, n, 5) is None
+
+
+async def test_what_was_heard_is_told_with_its_own_cancel_only(stored: Stored) -> None:
+    await stored.gateway(**said(1, "t", "One."))
+    step = (
+        ("played", "t", "1 400"),
+        ("cancel", "", "done t"),
+        ("cancel", "", "done t"),
+    )
+    await stored.commit_text("mine", 1, *step)
+    answers = [e for e in await stored.to_listeners() if isinstance(e, m.TurnCancelled)]
+    assert [answer.heard is None for answer in answers] == [False, True]
+
+
 async def test_after_the_answer_no_audio_of_the_turn_can_follow(stored: Stored) -> None:
     speech = [keys.speech_state(SESSION), keys.audio(SESSION), keys.segments(SESSION)]
     await stored.streams.acquire(speech, "gateway", "g7")
@@ -311,6 +407,30 @@ async def test_a_new_session_is_stored_with_its_first_step(streams: Streams) -> 
     assert (segment.text, segment.n) == ("Hi", 1)
     assert end == m.TurnEnd(turn="a", segments=1, opened_at="5-1")
     assert metric("firstword_segmentation_seconds_count") == segmented + 1
+
+
+async def test_the_session_learns_how_much_waits_before_the_gateway(streams: Streams) -> None:
+    held = await load(streams, SESSION, "mine", "w1", Defaults(max_queued=5), 0.0)
+    await commit(streams, held, say(held, "5-1", "Hi. There.", "a"))
+    assert await streams.commands.xlen(keys.segments(SESSION)) == 5
+    refused = say(held, "5-2", "More.", "b")
+    assert [type(o.message) for o in refused if isinstance(o, ForListeners)] == [m.ErrorEvent]
+    await streams.commands.xtrim(keys.segments(SESSION), maxlen=0, approximate=False)
+    await commit(streams, held, refused)
+    assert await streams.commands.xlen(keys.segments(SESSION)) == 1
+    taken = say(held, "5-3", "More.", "c")
+    assert not any(isinstance(output, ForListeners) for output in taken)
+
+
+async def test_what_waits_for_earlier_turns_is_stored_for_publishers_to_see(
+    streams: Streams,
+) -> None:
+    held = await held_by(streams)
+    first = m.Text(session=SESSION, text="One", turn="a")
+    outputs = held.session.handle("5-1", [first], 0.0)
+    held.note("5-1", 0.0)
+    await commit(streams, held, [*outputs, *say(held, "5-2", "Two. Three.", "b")])
+    assert (await Stored(streams).text_state())["waiting"] == b"2"
 
 
 async def test_a_successor_gets_all_of_it_and_the_other_can_write_no_more(
@@ -382,6 +502,19 @@ async def test_what_is_for_listeners_alone_wakes_no_gateway(streams: Streams) ->
     assert await streams.range(keys.bell(GATEWAY, "g7"), "0-0") == []
     assert await streams.commands.exists(keys.free(GATEWAY)) == 0
     assert metric("firstword_errors_total", code="gap") == told + 1
+
+
+async def test_what_a_cancel_brings_is_stored_with_it(streams: Streams) -> None:
+    held = await held_by(streams)
+    await Stored(streams).gateway(**said(1, "a", "Hi there."))
+    played = {"turn": "a", "n": 1, "samples": 250}
+    cancel = m.Cancel(session=SESSION, turn="a", played=played)
+    outputs = say(held, "5-1", "Hi there.", "a") + held.session.handle("5-2", [cancel], 0.0)
+    await commit(streams, held, outputs)
+    [answer] = await Stored(streams).to_listeners()
+    assert isinstance(answer, m.TurnCancelled)
+    assert not answer.already_done
+    assert answer.heard == {"turn": "a", "text": "Hi", "samples": 250}
 
 
 async def test_what_was_skipped_is_counted_and_not_written(streams: Streams) -> None:

@@ -32,6 +32,8 @@ class Talk:
         self.session = Session("demo", self.defaults)
         self.now = 100.0
         self.entries = 0
+        self.queued = 0
+        """Entries that wait before the gateway whenever ours are stored."""
         self.outputs: list[Output] = []
 
     def put(self, *messages: m.Ingress) -> list[Output]:
@@ -51,8 +53,12 @@ class Talk:
     def end(self, turn: str | None = None, **fields: Any) -> list[Output]:
         return self.put(m.End(session="demo", turn=turn, **fields))
 
-    def cancel(self, turn: str | None = None) -> list[Output]:
-        return self.put(m.Cancel(session="demo", turn=turn))
+    def cancel(self, turn: str | None = None, played: dict[str, Any] | None = None) -> list[Output]:
+        return self.put(m.Cancel(session="demo", turn=turn, played=played))
+
+    def resume(self, turn: str, start: int, samples: int, end: int | None = None) -> list[Output]:
+        resume = m.Resume(session="demo", turn=turn, start=start, samples=samples, end=end)
+        return self.put(resume)
 
     def close(self) -> list[Output]:
         return self.put(m.Close(session="demo"))
@@ -77,6 +83,7 @@ class Talk:
 
     def _keep(self, outputs: list[Output]) -> list[Output]:
         self.outputs += outputs
+        self.session.committed(self.queued)
         return outputs
 
 

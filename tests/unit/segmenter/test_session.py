@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from firstword import messages as m
 from services.segmenter.core import SegmenterOptions
-from services.segmenter.turns import ForGateway, Skipped, segmenter_lang
+from services.segmenter.options import segmenter_lang
+from services.segmenter.turns import ForGateway, Skipped
 from tests.unit.segmenter.talk import (
     Talk,
     ends,
@@ -121,12 +122,6 @@ def test_a_door_copy_is_taken_once() -> None:
     talk.text("Three.", "t")
     talk.end("t", src="8-0")
     assert spoken(talk.outputs) == [("t", "One."), ("t", "Two."), ("t", "Three.")]
-
-
-def test_a_resume_is_counted_and_no_more() -> None:
-    talk = Talk()
-    resume = m.Resume(session="demo", turn="t", start=0, samples=0)
-    assert talk.put(resume) == [Skipped("not_handled")]
 
 
 # -- several turns --------------------------------------------------------------------------------
@@ -475,54 +470,3 @@ def test_late_text_does_not_open_a_closed_session_and_new_text_does() -> None:
     talk.close()
     assert talk.text(" there", "t") == [Skipped("late")]
     assert isinstance(to_gateway(talk.text("Hi again", "u"))[0], m.SessionOpen)
-
-
-# -- too much -------------------------------------------------------------------------------------
-
-
-def test_too_much_waiting_text_ends_its_turn_and_no_other() -> None:
-    talk = Talk(max_waiting=2)
-    talk.text("A one. ", "a")
-    talk.text("B one. B two. ", "b")
-    out = talk.text("C one. C two. C three. ", "c")
-    [error] = errors(out)
-    assert (error.code, error.turn, error.retryable) == ("overloaded", "c", True)
-    assert talk.text("C four.", "c") == [Skipped("late")]
-    talk.text("A two. ", "a")
-    talk.text("A three. ", "a")
-    assert len(errors(talk.outputs)) == 1
-    talk.end("a")
-    talk.end("b")
-    assert ends(talk.outputs) == [
-        ("a", 3, "complete"),
-        ("b", 2, "complete"),
-        ("c", 2, "overloaded"),
-    ]
-    assert not talk.session.busy
-
-
-def test_a_turn_is_told_of_once_however_much_it_overflows() -> None:
-    talk = Talk(max_waiting=1)
-    talk.text("A", "a")
-    talk.text("B one. B two", "b")
-    talk.text(" B three. B four. B five", "b", voice="x")
-    assert [error.turn for error in errors(talk.outputs)] == ["b"]
-    talk.end("a")
-    assert ends(talk.outputs) == [("a", 1, "complete"), ("b", 4, "overloaded")]
-
-
-def test_an_end_that_overflows_says_so() -> None:
-    talk = Talk(max_waiting=0)
-    talk.text("A", "a")
-    talk.text("B", "b")
-    assert [error.code for error in errors(talk.end("b"))] == ["overloaded"]
-    assert ends(talk.end("a")) == [("a", 1, "complete"), ("b", 1, "overloaded")]
-
-
-def test_what_has_left_waits_no_more() -> None:
-    talk = Talk(max_waiting=1)
-    talk.text("A", "a")
-    talk.text("B one. B two", "b")
-    talk.end("a")
-    talk.text("C one. C two", "c")
-    assert errors(talk.outputs) == []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from firstword import messages as m
 from services.segmenter.session import GAP_WAIT_S, MAX_HELD, ORDER_KEPT
-from services.segmenter.turns import CancelTurns, ForGateway, Skipped
+from services.segmenter.turns import MAX_PLAYED, CancelTurns, ForGateway, Played, Skipped
 from tests.unit.segmenter.talk import (
     STALL,
     Talk,
@@ -186,27 +187,6 @@ def test_a_later_turn_may_be_abandoned_before_its_turn_comes() -> None:
     assert ends(out) == [("a", 1, "complete"), ("b", 1, "abandoned")]
 
 
-def test_abandoned_turns_of_an_overloaded_session_all_end() -> None:
-    talk = Talk(turn_idle_s=30.0, max_waiting=0, stall=STALL)
-    talk.text("A", "a")
-    talk.text("B one.", "b")
-    out = talk.wait(31)
-    assert [error.turn for error in errors(out)] == ["b"]
-    assert ends(out) == [("a", 1, "abandoned"), ("b", 1, "overloaded")]
-
-
-def test_an_overloaded_turn_is_not_flushed_when_its_time_is_up_as_well() -> None:
-    talk = Talk(turn_idle_s=1.0, max_waiting=0)
-    talk.text("A", "a")
-    talk.text("B one. B two", "b", seq=1)
-    talk.now += GAP_WAIT_S
-    talk.text(" goes on", "a")
-    talk.wait(0)
-    talk.end("a")
-    assert spoken(talk.outputs) == [("a", "A goes on"), ("b", "B one.")]
-    assert ends(talk.outputs) == [("a", 1, "complete"), ("b", 1, "overloaded")]
-
-
 # -- cancel ---------------------------------------------------------------------------------------
 
 
@@ -287,6 +267,40 @@ def test_a_cancel_where_nothing_ever_was() -> None:
     talk = Talk()
     assert talk.cancel() == [CancelTurns("", (), "done")]
     assert to_gateway(talk.outputs) == []
+
+
+def test_a_cancel_carries_how_far_was_heard() -> None:
+    talk = Talk()
+    talk.text("One. Two", "t")
+    out = talk.cancel("t", {"turn": "t", "n": 1, "samples": 4_800, "more": None})
+    assert cancels(out) == [CancelTurns("t", ("t",), "done", Played("t", 1, 4_800))]
+    assert errors(out) == []
+
+
+@pytest.mark.parametrize(
+    "played",
+    [
+        {},
+        {"turn": "t", "n": 1},
+        {"turn": "a b", "n": 1, "samples": 0},
+        {"turn": 7, "n": 1, "samples": 0},
+        {"turn": "t", "n": -1, "samples": 0},
+        {"turn": "t", "n": 1, "samples": 0.5},
+        {"turn": "t", "n": True, "samples": 0},
+    ],
+)
+def test_a_cancel_is_obeyed_although_what_was_heard_cannot_be_read(played: dict[str, Any]) -> None:
+    talk = Talk()
+    talk.text("One. Two", "t")
+    out = talk.cancel("t", played)
+    assert cancels(out) == [CancelTurns("t", ("t",), "done")]
+    assert [(error.code, error.turn) for error in errors(out)] == [("bad_field", "t")]
+
+
+def test_what_was_heard_is_a_number_a_script_can_count() -> None:
+    talk = Talk()
+    [cancel] = cancels(talk.cancel("t", {"turn": "t", "n": 2**60, "samples": 2**62}))
+    assert cancel.played == Played("t", MAX_PLAYED, MAX_PLAYED)
 
 
 def test_a_hint_dies_with_its_turn_and_its_number_is_used_by_the_next() -> None:

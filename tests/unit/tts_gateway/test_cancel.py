@@ -41,7 +41,7 @@ def next_turn_is_spoken(world: World) -> bool:
     assert ear.segments[3] == voice("one", "Yes?")
     assert isinstance(ear.turn_ends["u"], m.TurnDone)
     assert isinstance(ear.turn_ends["t"], m.TurnCancelled)
-    assert sorted(world.store.fields) == ["done_turn", "position", "settings"]
+    assert world.store.at_rest == {"done_turn", "position", "settings"}
     return True
 
 

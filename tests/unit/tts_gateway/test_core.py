@@ -14,6 +14,7 @@ from firstword import messages as m
 from firstword import session_protocol as wire
 from services.tts_gateway.actions import Close, Commit, Connect, Disconnect, Limits, Send
 from services.tts_gateway.core import Speech
+from services.tts_gateway.said import Said
 from tests.doubles.ear import Ear
 from tests.unit.tts_gateway.world import (
     RATE,
@@ -92,7 +93,7 @@ def test_a_turn_action_by_action() -> None:
             ),
             m.AudioChunk(turn="t", n=1, offset=0, data=b"abcdef"),
         ),
-        {**progress, "turn_at": "@first"},
+        {**progress, "turn_at": "@first", **Said({}).begin(said, RATE)},
         guard="t",
     )
     assert speech.receive(b"abcdef", False, 2.25) == [begun]
@@ -107,7 +108,12 @@ def test_a_turn_action_by_action() -> None:
     complete = wire.encode_server(wire.SynthesisComplete("1.1", 4, words=((0, 2, 0.0, 0.5),)))
     done = Commit(
         (m.SegmentDone(turn="t", n=1, samples=4, words=[[0, 2, 0.0, 0.5]]),),
-        {**more.fields, "turn_segments": "1", "position": "2-0"},
+        {
+            **more.fields,
+            "turn_segments": "1",
+            "position": "2-0",
+            **Said({}).done(said, 4, ((0, 2, 0.0, 0.5),), RATE),
+        },
         guard="t",
         done_to="2-0",
     )
@@ -164,7 +170,7 @@ def test_a_turn_as_listeners_hear_it() -> None:
 
 def test_the_state_of_a_session_at_rest_is_small() -> None:
     world = audio(segment(1), turn_end())
-    assert sorted(world.store.fields) == ["done_turn", "position", "settings"]
+    assert world.store.at_rest == {"done_turn", "position", "settings"}
 
 
 def test_each_turn_says_its_own_start_and_samples() -> None:

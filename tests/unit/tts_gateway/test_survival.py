@@ -133,7 +133,7 @@ def test_every_sample_once_and_every_segment_one_end(
             assert cut_short or entry.n in ear.ends, "a segment without an end"
             assert any(whole.startswith(out) for whole in spoken)
 
-    state = set(chaos.world.store.fields)
+    state = chaos.world.store.at_rest
     late = {f"cancelled:{turn}" for turn in "abc"}  # of a turn that never was
     assert state - late <= {"position", "settings", "done_turn"}
 

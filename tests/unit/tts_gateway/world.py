@@ -153,6 +153,11 @@ class Store:
     def events(self) -> list[m.Audio]:
         return [event for _, event in self.audio]
 
+    @property
+    def at_rest(self) -> set[str]:
+        """The fields that are there, but for what is kept of what was said."""
+        return {name for name in self.fields if not name.startswith("said")}
+
     def commit(self, commit: Commit) -> str | None:
         """The id of the first event; None if the turn is cancelled."""
         fate = self.fate()

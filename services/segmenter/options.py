@@ -1,0 +1,75 @@
+"""What a session may be asked for: settings of its speech, options of its segmenter."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from firstword import messages as m
+from services.segmenter import core
+from services.segmenter.tables import languages
+
+SPEED = (0.5, 2.0)
+SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
+PACES = ("realtime", "none")
+MAX_SETTING_CHARS = 128
+
+
+def setting_problem(message: m.Open | m.Text) -> str:
+    """What is wrong with the settings of a message, in words that say what to give; '' if nothing.
+
+    `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
+    """
+    if message.speed is not None and not SPEED[0] <= message.speed <= SPEED[1]:
+        return f"speed is a number from {SPEED[0]} to {SPEED[1]}"
+    for name, value in (("voice", message.voice), ("lang", message.lang)):
+        if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
+            return f"{name} is 1 to {MAX_SETTING_CHARS} characters"
+    return _open_problem(message) if isinstance(message, m.Open) else ""
+
+
+def _open_problem(message: m.Open) -> str:
+    if message.sample_rate is not None and message.sample_rate not in SAMPLE_RATES:
+        return f"sample_rate is one of {', '.join(map(str, SAMPLE_RATES))}"
+    if message.pace is not None and message.pace not in PACES:
+        return f"pace is one of {', '.join(PACES)}"
+    options = segmenter_options(message)
+    if not isinstance(options, dict):
+        return "meta.segmenter is a map of options"
+    problems = (_option_problem(name, value) for name, value in options.items())
+    return next((problem for problem in problems if problem), "")
+
+
+def segmenter_options(message: m.Open) -> Any:
+    """What an `open` says of the segmenter: {} if nothing."""
+    return (message.meta or {}).get("segmenter", {})
+
+
+_CHOICES = {"mode": get_args(core.Mode), "skip_code": get_args(core.SkipCode)}
+_COUNTS = ("min_chars", "max_chars", "first_clause")
+_SECONDS = ("max_wait", "stall")
+_FLAGS = ("merge_first",)
+MAX_COUNT = 100_000
+WAIT_S = (0.05, 60)  # a shorter one would have us look at text that cannot be cut all the time
+
+
+def _option_problem(name: str, value: Any) -> str:
+    kind = type(value)
+    if name in _CHOICES:
+        fits, wanted = value in _CHOICES[name], f"one of {', '.join(_CHOICES[name])}"
+    elif name in _COUNTS:
+        fits = kind is int and 0 <= value <= MAX_COUNT
+        wanted = f"a whole number from 0 to {MAX_COUNT}"
+    elif name in _SECONDS:
+        fits = kind in (int, float) and (value == 0 or WAIT_S[0] <= value <= WAIT_S[1])
+        wanted = f"a number of seconds from {WAIT_S[0]} to {WAIT_S[1]}, or 0"
+    elif name in _FLAGS:
+        fits, wanted = kind is bool, "true or false"
+    else:
+        return f"meta.segmenter takes {', '.join((*_CHOICES, *_COUNTS, *_SECONDS, *_FLAGS))}"
+    return "" if fits else f"meta.segmenter.{name} is {wanted}"
+
+
+def segmenter_lang(lang: str) -> str:
+    """The language code the segmenter knows: `en-us` is `en`, and so is what it does not know."""
+    code = lang.lower().replace("_", "-").split("-")[0]
+    return code if code == "auto" or code in languages() else "en"

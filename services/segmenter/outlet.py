@@ -1,0 +1,41 @@
+"""What leaves a session for its gateway: segments with their numbers, hints while there is time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from firstword import messages as m
+from services.segmenter import core
+from services.segmenter.turns import ForGateway, Output, Skipped, Turn
+
+HINTS_UP_TO = 8
+"""With more entries before it a gateway has no time for what is merely likely."""
+
+
+@dataclass(slots=True, eq=False)
+class Outlet:
+    """`n`: number of the session's last segment. `queued`: entries that wait before the gateway."""
+
+    n: int = 0
+    queued: int = 0
+
+    def leave(self, turn: Turn, segment: m.Segment) -> list[Output]:
+        """Give a segment its number; it leaves, unless listeners have it from before a loss."""
+        self.n = self._next_n(turn)
+        skips = None
+        if turn.heard is not None:
+            if segment.end <= turn.heard.start:
+                return [Skipped("heard")]
+            if segment.start == turn.heard.start:
+                skips = turn.heard.samples or None
+        self.queued += 1
+        return [ForGateway(replace(segment, n=self.n, skip_samples=skips))]
+
+    def hint(self, turn: Turn, event: core.Tentative | core.Revoke) -> list[Output]:
+        """Tell of a segment that is likely to be the next, or that it is not."""
+        if self.queued > HINTS_UP_TO:
+            return []
+        return [ForGateway(turn.hint(event, self._next_n(turn)))]
+
+    def _next_n(self, turn: Turn) -> int:
+        return max(self.n + 1, turn.first_n)
