@@ -18,7 +18,20 @@ ENDS: Final = 8  # ends one before any capital: "etc."
 TIME: Final = 16  # like ENDS, but a day, a month or a time zone may follow: "p.m."
 UNIT: Final = 32  # like ENDS behind a number: "3 oz."
 
-_LATIN = frozenset({"en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr"})
+_LATIN = frozenset("cs de en es fr it nl pl pt sv tr vi".split())
+_OTHERS: Final = "und"  # words that hardly any language of Latin script has as ordinary ones
+# A language without a table reads like its nearest relative that has one.
+_RELATIVES: Final = {
+    **dict.fromkeys(("ca", "gl", "ast"), "es"),
+    **dict.fromkeys(("da", "no", "nb", "nn"), "sv"),
+    **dict.fromkeys(("be", "bg", "kk", "ky", "mk"), "ru"),
+    **dict.fromkeys(("fa", "ur"), "ar"),
+    **dict.fromkeys(("mr", "ne"), "hi"),
+    **dict.fromkeys(("lb", "gsw"), "de"),
+    "af": "nl",
+    "sk": "cs",
+    "yue": "zh",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,7 @@ class Table:
     dotted_dates: bool = False
     elision: bool = False
     function_words: frozenset[str] = frozenset()
+    number_words: frozenset[str] = frozenset()  # words that are number signs too: "no. 5"
     quote_particles: dict[str, str] = field(default_factory=dict)
 
     def lookup(self, word: str) -> int:
@@ -87,18 +101,20 @@ class _File(TypedDict, total=False):
     dotted_dates: bool
     elision: bool
     function_words: list[str]
+    number_words: list[str]
+    ordinary: list[str]
     quote_particles: dict[str, str]
 
 
 def languages() -> tuple[str, ...]:
     """The languages that have a table."""
-    return tuple(_TABLES)
+    return tuple(code for code in _TABLES if code != _OTHERS)
 
 
 def load(lang: str) -> Table:
-    """The table of `lang`; a language without one gets the English words and no more."""
+    """The table of `lang`, else of a relative, else one with few abbreviations."""
     code = lang.lower().replace("_", "-").split("-", 1)[0]
-    return _TABLES.get(code, _TABLES["en"])
+    return _TABLES.get(_RELATIVES.get(code, code), _TABLES[_OTHERS])
 
 
 def _read_all() -> dict[str, Table]:
@@ -106,10 +122,11 @@ def _read_all() -> dict[str, Table]:
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
     own = {f.name[:-5]: _table(f.name[:-5], json.loads(f.read_text("utf-8"))) for f in files}
     english = own["en"]
-    return {
+    tables = {
         code: table if code in _LATIN else _with_latin_words(table, english)
         for code, table in own.items()
     }
+    return {**tables, _OTHERS: replace(english, lang=_OTHERS, classes=own[_OTHERS].classes)}
 
 
 def _table(lang: str, raw: _File) -> Table:
@@ -124,6 +141,7 @@ def _table(lang: str, raw: _File) -> Table:
     ):
         for word in words:
             classes[word] = classes.get(word, 0) | bit
+    classes.update(dict.fromkeys(raw.get("ordinary", []), 0))
     starters = frozenset(raw.get("starters", []))
     wide = starters | frozenset(raw.get("weak_starters", []))
     return Table(
@@ -148,6 +166,7 @@ def _table(lang: str, raw: _File) -> Table:
         dotted_dates=raw.get("dotted_dates", False),
         elision=raw.get("elision", False),
         function_words=frozenset(raw.get("function_words", [])),
+        number_words=frozenset(raw.get("number_words", [])),
         quote_particles=raw.get("quote_particles", {}),
     )
 
