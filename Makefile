@@ -11,10 +11,10 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test chaos check format bench bench-pipeline clean
+.PHONY: help install demo up test test-containers chaos check format bench bench-pipeline clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(DEV_READY) ## make .venv with all that running, testing and changing needs
 
@@ -26,6 +26,9 @@ up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
 
 test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-containers: $(DEV_READY) ## what streams promise, on Redis 7 and 8, Valkey 8 and 9, where Docker runs
+	@$(BIN)/python -m tests.containers $(ARGS)
 
 chaos: $(DEV_READY) ## five minutes of killing every part under a hundred sessions (docs/CHAOS.md)
 	@$(BIN)/python -m tests.chaos $(ARGS)
