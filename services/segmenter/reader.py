@@ -122,7 +122,8 @@ class PartitionReader:
         Raises LeaseLost or StateLost; the caller begins anew if the partition is still ours.
         """
         self._indexed = set(await self._cursor.acquire())
-        await asyncio.gather(*map(self._hold, self._indexed))
+        for held in await asyncio.gather(*map(self._hold, self._indexed)):
+            held.unheard = True  # whoever stored something last may have died before it called
         while not stop.is_set():
             await self._step(stop)
         await self._store_all()
@@ -160,7 +161,7 @@ class PartitionReader:
         now = _now()
         held = await self._hold(messages[0].session)
         if id_key(entry.id) <= id_key(held.seen):
-            held.unheard = True  # taken before; whoever did may have died before it called
+            held.unheard = True  # taken before, by one who may have died before it called
             return
         made = held.session.handle(entry.id, messages, now)
         outputs.setdefault(held.session.name, []).extend(made)

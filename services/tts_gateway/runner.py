@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import deque
 from typing import Any
@@ -193,7 +194,8 @@ class SessionRunner:
         if not self._core.idle:
             return False
         if self._closed:
-            return await self._vacate("", TOMBSTONE_S)
+            kept_s = min(TOMBSTONE_S, math.ceil(self._settings.retention_s))
+            return await self._vacate("", TOMBSTONE_S, audio_s=kept_s)
         if self._stopping:
             return await self._vacate("", 0)
         idle_s = _now() - self._worked_at
@@ -214,9 +216,9 @@ class SessionRunner:
         commit = self._core.pass_over(self._read)
         await self._commit(commit, keep_from="" if last == START else last)
 
-    async def _vacate(self, position: str, expiry_s: int) -> bool:
+    async def _vacate(self, position: str, expiry_s: int, audio_s: int | None = None) -> bool:
         """Leave if nothing lies after `position`; the session's keys expire after `expiry_s`."""
-        expiries = [expiry_s] * len(self._keys)
+        expiries = [expiry_s, expiry_s, expiry_s if audio_s is None else audio_s]
         return await self._streams.vacate(self._keys, self._token, position, expiries)
 
     # -- what the core wants ----------------------------------------------------------------------

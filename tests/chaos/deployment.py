@@ -30,6 +30,8 @@ MODULES = {
     "gateway": "services.tts_gateway",
 }
 ROOT = Path(__file__).resolve().parents[2]
+MAX_MEMORY_BYTES = 2**30
+"""For the audio of every session that spoke within the last two minutes."""
 START_S = 60.0
 STOP_S = 30.0
 _FENCED = re.compile(rb"^firstword_fenced_commits_total\{.*\} (\d+)", re.MULTILINE)
@@ -60,7 +62,7 @@ class Deployment:
     def __init__(self, folder: Path, *, rtf: float = 0.6, **counts: int) -> None:
         self.counts = {stage: counts.get(stage, 1) for stage in STAGES}
         self.workers: list[Worker] = []
-        self.server = EmbeddedServer(append_only=True)
+        self.server = EmbeddedServer(append_only=True, max_memory_bytes=MAX_MEMORY_BYTES)
         self.streams: Streams
         self._folder = folder
         self._rtf = rtf

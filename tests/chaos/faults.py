@@ -46,6 +46,13 @@ def kill(*stages: str) -> Faults:
     return fault
 
 
+async def kill_all_inference(play: Play) -> None:
+    """No backend is left for as long as one takes to start."""
+    await play.busiest("gateway")
+    await play.deployment.kill(*play.deployment.of("inference"))
+    await play.deployment.complete()
+
+
 def drain(stage: str) -> Faults:
     """SIGTERM: the worker hands over and ends by itself, with status 0."""
 

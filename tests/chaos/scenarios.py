@@ -22,6 +22,7 @@ SCENARIOS = (
     Scenario("kill -9 segmenter", at(0.1, 0.5, what=kill("segmenter"))),
     Scenario("kill -9 both", at(0.1, 0.5, what=kill("gateway", "segmenter"))),
     Scenario("kill -9 inference", at(0.1, 0.5, what=kill("inference"))),
+    Scenario("kill -9 all inference", at(0.1, 0.5, what=faults.kill_all_inference)),
     Scenario("another engine", at(0.3, what=faults.another_engine)),
     Scenario("drain gateway", at(0.1, 0.5, what=drain("gateway"))),
     Scenario("drain segmenter", at(0.1, 0.5, what=drain("segmenter"))),
