@@ -106,6 +106,12 @@ class Streams:
                 f"streams run empty and delete {keys.CONFIG}",
             )
 
+    async def memory_share(self) -> float:
+        """Memory in use of what the server may use, 0 to 1: of a cluster, its fullest node's."""
+        found = await self._commands.everywhere("INFO", "memory")
+        limited = [info for info in found if info.get("maxmemory")]
+        return max((info["used_memory"] / info["maxmemory"] for info in limited), default=0.0)
+
     # -- appending --------------------------------------------------------------------------------
 
     async def publish(self, message: Ingress, partitions: int | None) -> str:

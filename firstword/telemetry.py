@@ -72,6 +72,10 @@ dead_letters = Counter("firstword_dead_letters_total", "Entries moved to fw:dead
 
 owned_units = Gauge("firstword_owned_units", "Partitions or sessions owned now.", ["stage"])
 acquisitions = Counter("firstword_acquisitions_total", "Units taken over or begun.", ["stage"])
+server_memory = Gauge(
+    "firstword_server_memory_share",
+    "Memory the Redis server uses, of what it may use; of a cluster, its fullest node's.",
+)
 fenced_commits = Counter(
     "firstword_fenced_commits_total",
     "Commits refused because another worker owns the unit now; nothing was written.",

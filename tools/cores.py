@@ -18,6 +18,7 @@ PATTERNS = (
     "firstword/messages.py",
     "firstword/session_*.py",
     "services/*/core.py",
+    "services/segmenter/admission.py",
     "services/segmenter/options.py",
     "services/segmenter/outlet.py",
     "services/segmenter/resend.py",

@@ -10,6 +10,7 @@ from firstword.errors import DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, id_before, id_key
 from firstword.ownership import new_token
 from firstword.streams import BLOCK_MS, Entry, Streams
+from services.segmenter.admission import Admission, Memory, Verdict
 from services.segmenter.settings import SegmenterSettings
 from services.segmenter.store import Held, call_gateway, commit, leave, load
 from services.segmenter.turns import Output
@@ -18,6 +19,9 @@ KEEP_OPEN_S = 1.0
 """Text of a sentence that stays open is stored after this long, and the cursor moved."""
 KEEP_HELD_S = 60.0
 """A session with nothing open is let go after this long."""
+
+
+REFUSED_TTL_S = 60
 
 
 class CursorKeeper:
@@ -105,12 +109,18 @@ class PartitionReader:
     """Reads one partition; everything of a session is done here, in order, by one task."""
 
     def __init__(
-        self, streams: Streams, unit: str, worker: str, settings: SegmenterSettings
+        self,
+        streams: Streams,
+        unit: str,
+        worker: str,
+        settings: SegmenterSettings,
+        memory: Memory,
     ) -> None:
         self._streams = streams
         self._worker = worker
         self._settings = settings
         self._defaults = settings.defaults()
+        self._admission = Admission(memory)
         self._cursor = CursorKeeper(streams, unit, worker)
         self._held: dict[str, Held] = {}
         self._indexed: set[str] = set()
@@ -163,10 +173,28 @@ class PartitionReader:
         if id_key(entry.id) <= id_key(held.seen):
             held.unheard = True  # taken before, by one who may have died before it called
             return
+        if not await self._admit(held, messages, now):
+            return
         made = held.session.handle(entry.id, messages, now)
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)
         held.used_at = now
+
+    async def _admit(self, held: Held, messages: list[m.Ingress], now: float) -> bool:
+        verdict = self._admission.judge(messages, held.session.opened, now)
+        if verdict is Verdict.TAKE:
+            return True
+        telemetry.skipped.labels("server_full").inc()
+        if verdict is Verdict.REFUSE:
+            event = m.ErrorEvent(
+                code="server_full",
+                message="the server has no memory left for another session: publish this later",
+                retryable=True,
+                turn=getattr(messages[0], "turn", None),
+            )
+            telemetry.errors.labels(event.code).inc()
+            await self._streams.tell(held.session.name, event)
+        return False
 
     async def _hold(self, name: str) -> Held:
         held = self._held.get(name)
@@ -214,7 +242,9 @@ class PartitionReader:
             idle = now - held.used_at >= KEEP_HELD_S
             if idle and not held.session.busy and held.pending_from is None:
                 del self._held[name]
-                await leave(self._streams, held, self._settings.session_ttl_s)
+                never_was = held.rev == 0  # refused: nothing of it has to be known later
+                expiry_s = REFUSED_TTL_S if never_was else self._settings.session_ttl_s
+                await leave(self._streams, held, expiry_s)
 
     async def _store_all(self) -> None:
         pending: dict[str, list[Output]] = {

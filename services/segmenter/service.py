@@ -12,12 +12,15 @@ from firstword.errors import LeaseLost
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.streams import Streams, pause
+from services.segmenter.admission import Memory
 from services.segmenter.reader import DoorReader, PartitionReader
 from services.segmenter.settings import SegmenterSettings
 
 STAGE = "segmenter"
 DOOR = "door"
 DRAIN_S = 20.0
+MEMORY_S = 2.0
+"""How often the server is asked how much of its memory it uses."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +36,7 @@ class SegmenterService:
         self._settings = settings
         self._streams = Streams(settings.redis_url)
         self._running: dict[str, _Running] = {}
+        self._memory = Memory(settings.memory_limit_share)
         self._ownership = Ownership(
             self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
         )
@@ -52,11 +56,13 @@ class SegmenterService:
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
         await http.start()
         owning = asyncio.create_task(self._ownership.run())
+        watching = asyncio.create_task(self._watch_memory())
         announce_ready(STAGE, http=http.address)
         await stop.wait()
         await self._drain()
         owning.cancel()
-        await asyncio.gather(owning, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(owning, watching, return_exceptions=True)
         await http.stop()
         await self._streams.close()
 
@@ -86,7 +92,9 @@ class SegmenterService:
             reader = (
                 DoorReader(self._streams, self._ownership.worker, self._settings)
                 if unit == DOOR
-                else PartitionReader(self._streams, unit, self._ownership.worker, self._settings)
+                else PartitionReader(
+                    self._streams, unit, self._ownership.worker, self._settings, self._memory
+                )
             )
             try:
                 await reader.run(running.stop)
@@ -109,6 +117,20 @@ class SegmenterService:
                 failures += 1
                 telemetry.logger().warning("release_failed", unit=unit, error=type(error).__name__)
                 await pause(failures)
+
+    async def _watch_memory(self) -> None:
+        """Keep `Memory` true, as far as the server answers."""
+        while True:
+            was_short = self._memory.short
+            try:
+                self._memory.share = await self._streams.memory_share()
+            except Exception as error:
+                telemetry.logger().warning("memory_unknown", error=type(error).__name__)
+            telemetry.server_memory.set(self._memory.share)
+            if self._memory.short != was_short:
+                event = "server_full" if self._memory.short else "server_has_room"
+                telemetry.logger().warning(event, share=round(self._memory.share, 3))
+            await asyncio.sleep(MEMORY_S)
 
     async def _drain(self) -> None:
         self._ownership.drain()

@@ -60,6 +60,11 @@ class Session:
         self._refused_unnamed = False
 
     @property
+    def opened(self) -> bool:
+        """Whether gateways know of it: it was opened, or spoke, and was not closed since."""
+        return self._opened
+
+    @property
     def busy(self) -> bool:
         """Whether a turn is open: its text is not all spoken for."""
         return bool(self._turns)

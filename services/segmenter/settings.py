@@ -86,6 +86,13 @@ class SegmenterSettings:
         "segments of a session that may wait to be spoken before its text is refused",
         minimum=1,
     )
+    memory_limit_share: float = setting(
+        0.8,
+        "FIRSTWORD_MEMORY_LIMIT_SHARE",
+        "share of the server's maxmemory in use from which on new sessions are refused",
+        minimum=0.1,
+        maximum=1,
+    )
     session_ttl_s: int = setting(
         86_400, "FIRSTWORD_SESSION_TTL_S", "seconds a session's state outlives its last use"
     )
