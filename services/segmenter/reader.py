@@ -19,9 +19,9 @@ KEEP_OPEN_S = 1.0
 """Text of a sentence that stays open is stored after this long, and the cursor moved."""
 KEEP_HELD_S = 60.0
 """A session with nothing open is let go after this long."""
-
-
 REFUSED_TTL_S = 60
+CHECK_S = 5.0
+"""How often a reader that gets nothing looks whether its stream is still the one it read."""
 
 
 class CursorKeeper:
@@ -31,6 +31,9 @@ class CursorKeeper:
         self.stream = keys.ingress_stream(unit)
         self.read = START
         """Last entry read."""
+        self.recreated = False
+        """The stream was deleted and begun again, with ids lower than those that were read."""
+        self._check_at = 0.0
         self._streams = streams
         self._unit = unit
         self._worker = worker
@@ -43,6 +46,9 @@ class CursorKeeper:
             [keys.ingress_state(self._unit)], self._token, self._worker
         )
         self.read = self._stored = saved.get("cursor", START.encode()).decode()
+        if await self.never_had(self.read):
+            self.recreated = True
+            self.read = self._stored = START
         members = await self._streams.commands.zrange(keys.ingress_open(self._unit), 0, -1)
         return [member.decode() for member in members]
 
@@ -54,10 +60,18 @@ class CursorKeeper:
         try:
             await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             found = reading.result() if reading.done() else {}
-            return found.get(self.stream, [])
         finally:
             reading.cancel()  # it holds a cursor of ours, not a claim: nothing can get lost
             stopping.cancel()
+        if not found and _now() >= self._check_at:
+            if await self.never_had(self.read):
+                raise StateLost(f"ingress {self._unit}")
+            self._check_at = _now() + CHECK_S
+        return found.get(self.stream, [])
+
+    async def never_had(self, entry_id: str) -> bool:
+        """Whether the stream has not come to this entry: it was read from one that is gone."""
+        return id_key(await self._streams.last_id(self.stream)) < id_key(entry_id)
 
     async def store(self, cursor: str, opened: list[str], done: list[str]) -> None:
         """Move the stored cursor and trim what it has passed. Raises LeaseLost."""
@@ -102,7 +116,10 @@ class DoorReader:
             telemetry.skipped.labels("unknown_type").inc()
             return
         target = keys.ingress(keys.partition_of(messages[0].session, self._partitions))
-        await self._streams.append(target, {**entry.fields, b"src": entry.id})
+        fields = {**entry.fields, b"src": entry.id}
+        if self._cursor.recreated:
+            del fields[b"src"]  # sessions know greater ones and would take it for a repetition
+        await self._streams.append(target, fields)
 
 
 class PartitionReader:
@@ -140,7 +157,12 @@ class PartitionReader:
 
     async def _step(self, stop: asyncio.Event) -> None:
         outputs: dict[str, list[Output]] = {}
-        for entry in await self._cursor.wait(stop, self._patience()):
+        try:
+            entries = await self._cursor.wait(stop, self._patience())
+        except StateLost:
+            await self._tell_state_lost()
+            raise
+        for entry in entries:
             await self._take(entry, outputs)
             self._cursor.read = entry.id
         now = _now()
@@ -202,6 +224,9 @@ class PartitionReader:
             held = await load(
                 self._streams, name, new_token(), self._worker, self._defaults, _now()
             )
+            ahead = id_key(held.position) > id_key(self._cursor.read)
+            if ahead and await self._cursor.never_had(held.position):
+                held.position = held.seen = START
             self._held[name] = held
         return held
 
