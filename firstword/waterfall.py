@@ -52,10 +52,10 @@ class Row:
     committed_ms: float | None
     synthesis_ms: float
     first_audio_ms: float
-    committed_token: int | None = None
-    first_audio_token: int | None = None
     done_ms: float | None = None
     audio_s: float = 0.0
+    committed_token: int | None = None
+    first_audio_token: int | None = None
 
 
 @dataclass(slots=True)
