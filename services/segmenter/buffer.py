@@ -86,6 +86,11 @@ class Buffer:
         context, whole = self.context(HEAD)
         return not whole or ALNUM.search(context) is not None
 
+    def is_bare(self) -> bool:
+        """True if only white space and `>` stand before the reading position."""
+        context, whole = self.context(HEAD)
+        return whole and not context.replace(">", "").strip()
+
     def overflow(self, limit: int) -> int:
         """Where in the window the first visible character beyond `limit` stands."""
         if self.size + len(self.window) - self.start <= limit:

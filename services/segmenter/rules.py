@@ -53,6 +53,7 @@ from .words import (
 )
 
 _QUOTES = "\"'”’»"
+_TITLE_CLOSERS = "》〉"  # a mark inside belongs to the title of a book or a film
 _SPEECH = INVERTED + "„‚"
 _SYLLABLE = re.compile(f"[{CJK}\uac00-\ud7af]")
 _THAI = "".join(map(chr, range(0x0E01, 0x0E5B)))
@@ -80,13 +81,15 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
     case = case_of(char)
     if case == "other":
         return _before_symbol(char, left, right)
+    if right.closed and right.closed in _TITLE_CLOSERS and right.glued:
+        return NOT
     if mark not in ASCII_MARKS:
         return _after_bare(left, mark, right, case, final, table)
     if right.glued:
         return _glued(left, mark, right, case, final, table)
     if _is_ellipsis(right.marks):
         return _after_ellipsis(left, right, case, final)
-    if right.closed and right.closed in _QUOTES and table.speech_verbs:
+    if right.closed and right.closed in _QUOTES and right.marks != "." and table.speech_verbs:
         verdict = speech_tag(right.text, final, table)
         if verdict != END:
             return verdict
@@ -123,6 +126,8 @@ def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, tab
         return NOT
     if right.closed and right.glued and not right.lead and table.quote_particles:
         return quote_particle(right.text, final, table)
+    if case == "lower" and right.closed and not right.glued:
+        return lower_start(right.text, right.lead, final)  # `「はい。」 is Japanese`
     if mark in "؟‼‽⁇⁈⁉⸮\u037e;" and case == "lower":
         return NOT
     if _is_ellipsis(right.marks):
@@ -190,8 +195,8 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
         if word is None:
             return WAIT if len(right.text) <= MAX_PART else END
         return NOT if table.lookup(f"{left.word}.{word}".lower()) else END
-    if kind == PLAIN and case == "digit" and len(left.word) == 1 and left.word.islower():
-        return NOT  # "c. 1900"
+    if kind == PLAIN and case == "digit" and _wants_number(left, table):
+        return NOT
     if kind in (PLAIN, ADDRESS):
         return _case_end(right, case, final)
     if kind == DIGITS:
@@ -206,12 +211,23 @@ def _after_dot(left: Left, right: Right, case: str, final: bool, table: Table) -
         return END
     if case == "digit":
         return NOT
+    if kind == SHORT and left.previous[-1:].isdigit() and not table.capital_nouns:
+        return END  # a unit: "128 kbps. Music"
     wide = kind in (SHORT, ACRONYM)
     verdict = starter(right.text, final, table.wide_starters if wide else table.starters)
     if verdict == END and kind == INITIAL:
         word = next_word(right.text, final) or ""
         return NOT if word.lower() in table.particles else END
     return verdict
+
+
+def _wants_number(left: Left, table: Table) -> bool:
+    """`c. 1900`, `room no. 5`; but not `I said no. 5 came`."""
+    if len(left.word) == 1:
+        return left.word.islower()
+    if left.word not in table.number_words or left.opens or left.previous[-1:] in CLAUSE:
+        return False
+    return left.previous not in table.function_words | table.speech_verbs
 
 
 def _after_listed(left: Left, right: Right, case: str, final: bool, table: Table) -> str:
@@ -296,8 +312,9 @@ def is_certain(left: Left, tail: str, last_size: int, table: Table) -> bool:
         return False
     if table.lookup(word) or table.lookup(word.capitalize()):
         return False
-    if word.lower() in table.calendar or word.lower() in table.first_parts:
+    if any(word.lower() in words for words in (table.calendar, table.first_parts)):
         return False
     if tail[0] in "!?":
         return word.lower() not in _EXCLAIMED
-    return not any(word.lower() in words for words in (_MURMURS, table.function_words))
+    unsure = (_MURMURS, table.function_words, table.number_words)
+    return not any(word.lower() in words for words in unsure)

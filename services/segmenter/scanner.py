@@ -183,7 +183,7 @@ class Scanner:
             return True
         if char in NEWLINES:
             return self._end_line()
-        if char == "`":
+        if char in "`~":
             return self._open_code(final)
         if char == "<":
             return self._open_tag(final)
@@ -306,8 +306,6 @@ class Scanner:
         self._commit(at, max(at, end))
         return True
 
-    # --- looking around -------------------------------------------------------------------
-
     def _see(self, start: int, end: int) -> None:
         """Follow the closers behind a mark."""
         buffer = self._buffer
@@ -319,13 +317,13 @@ class Scanner:
 
     def _open_code(self, final: bool) -> bool:
         buffer = self._buffer
-        context, whole = buffer.context(MAX_CONTEXT)
-        fence_place = self._line_start and whole and not context.strip()
-        end, inside = markup.backticks(buffer.window, buffer.pos, fence_place)
-        if end == len(buffer.window) and not final:
+        fence_place = self._line_start and buffer.is_bare()
+        found = markup.code(buffer.window, buffer.pos, fence_place, final)
+        if found is None:
             return False
-        self._inside = inside
-        self._fence = inside.fence
+        end, self._inside = found
+        self._fence = self._inside is not None and self._inside.fence
+        self._see(buffer.pos, end)
         buffer.pos = end
         return True
 
@@ -338,6 +336,7 @@ class Scanner:
 
     def _read_protected(self, inside: markup.Protected, final: bool, limit: int) -> bool:
         end, state = inside.find_end(self._buffer.window, self._buffer.pos, final)
+        inside.budget -= min(end, limit) - self._buffer.pos
         if limit < end:
             return self._cut_at(limit)
         self._buffer.pos = end

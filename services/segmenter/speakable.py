@@ -37,7 +37,9 @@ INVISIBLE: Final = "\u200b\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u00ad"
 _WIDE = re.compile(f"[{CJK}]")
 # Every repetition is bounded or anchored: a hostile text costs no more than its length.
 _MARKED = re.compile(rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【{INVISIBLE}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s")
-_FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*\n?(.*?)(?:\n?[ \t]*\1`*|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t>]*(`{3,}|~{3,})[^\n`]*(?:\n(.*?)(?:^[ \t>]*\1[`~]*|\Z)|\Z)", re.DOTALL | re.MULTILINE
+)
 _IMAGE = re.compile(r"!\[([^\]\n]{0,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)")
 _LINK = re.compile(
     r"\[([^\[\]\n]{1,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)"
@@ -87,7 +89,7 @@ def announcement(lang: str) -> str:
 
 
 def _unmark(text: str) -> str:
-    if "`" in text:
+    if "```" in text or "~~~" in text:
         text = _FENCE.sub(r"\2", text)
     text = _ESCAPE.sub(lambda m: chr(0xE000 + ord(m[1])), text)
     if "[" in text or "【" in text:

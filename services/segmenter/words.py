@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .characters import WORD
+from .characters import WORD, case_of
 from .tables import ENDS, Table
 
 END: Final = "end"
@@ -27,6 +27,16 @@ _EXTENSIONS = frozenset(
 _REFERENCE = re.compile(r"[IVXLC]+|[A-Z]")
 _IN_ADDRESS = frozenset("@/\\_=(:#&")
 _LINKS = ("http://", "https://", "www.")
+_ASIDE = re.compile(r"[^\[\]*\n]{1,40}[\]*]{1,3}\s{1,4}")
+_ASIDE_BEGUN = re.compile(r"[^\[\]*\n]{1,40}(?:[\]*]{1,3}\s{0,4})?$")
+_CLITIC = re.compile(r"[^\W\d_]{1,2}\s{1,4}")
+_CLITIC_BEGUN = re.compile(r"[^\W\d_]{1,2}\s{0,4}$")
+# What may open a sentence in small letters, by the character before it: `[sighs] Well`,
+# `*waves* Hello`, Dutch `'s Avonds`.
+_SMALL_OPENINGS = {
+    **dict.fromkeys("[*", (_ASIDE, _ASIDE_BEGUN)),
+    **dict.fromkeys("'’", (_CLITIC, _CLITIC_BEGUN)),
+}
 
 
 def speech_tag(text: str, final: bool, table: Table) -> str:
@@ -67,7 +77,18 @@ def glued_word(text: str, final: bool) -> str:
 
 
 def lower_start(text: str, lead: str, final: bool) -> str:
-    """A small letter goes on, unless it begins an address, a name (`iPhone`) or an item (`(b)`)."""
+    """A small letter goes on, unless it begins an address, a name (`iPhone`) or an item (`(b)`).
+
+    Nor does it if all that is in small letters is an aside or a clitic (`_SMALL_OPENINGS`).
+    """
+    opening = _SMALL_OPENINGS.get(lead[-1:])
+    if opening is not None:
+        whole, begun = opening
+        found = whole.match(text)
+        if found is not None and case_of(text[found.end() : found.end() + 1]) == "upper":
+            return END
+        if not final and begun.match(text):
+            return WAIT
     for link in _LINKS:
         if text.startswith(link):
             return END

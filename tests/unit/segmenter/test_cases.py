@@ -26,7 +26,11 @@ def _sentences() -> Iterator[tuple[str, str, list[str]]]:
 
 
 SENTENCES = list(_sentences())
-_LINES = (CASES / "segmentation.jsonl").read_text("utf-8").splitlines()
+_LINES = [
+    line
+    for name in ("segmentation.jsonl", "segmentation_more.jsonl")
+    for line in (CASES / name).read_text("utf-8").splitlines()
+]
 # Those marked `soft` are debatable: a better answer may differ.
 REPLIES: list[dict[str, Any]] = [c for c in map(json.loads, _LINES) if not c.get("soft")]
 

@@ -214,6 +214,7 @@ def test_merging_keeps_to_the_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "limit", "wanted"),
     [
+        ("ask Dr. Wu now", 7, ["ask Dr.", "Wu now"]),
         ("I came, I saw, I went home", 16, ["I came, I saw,", "I went home"]),
         ("one two three four", 9, ["one two", "three", "four"]),
         ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
@@ -280,6 +281,39 @@ def test_a_fence_can_be_announced_or_skipped() -> None:
 def test_a_fence_that_is_too_long_is_announced_once() -> None:
     said = spoken_of([CODE], skip_code="announce", max_chars=14)
     assert said == ["Run this:", "Here is some code.", "Done."]
+
+
+@pytest.mark.parametrize(
+    "fence",
+    [
+        "~~~\na. B\n\nC. D\n~~~",
+        "````md\n```\na. B\n```\nC. D\n````",  # a shorter run does not close it
+        '```py\nx = "```"\nY. Z\n```',  # nor does one inside a line
+        "```\r\na. B\r\n```",
+        "```\na. B\n`````",
+        "> ```\n> a. B\n> ```",
+        "```a. B```",  # on one line
+        "```\n```",
+    ],
+)
+def test_a_fence_ends_with_a_run_like_its_first(fence: str) -> None:
+    text = f"Look:\n{fence}\nSo. Done."
+    wanted = ["Look:", fence, "So.", "Done."]
+    if not any(c.isalpha() for c in fence):
+        wanted[1:3] = [f"{fence}\nSo."]  # nothing to say: it goes with what follows
+    assert texts_of([text]) == wanted
+    assert texts_of(list(text)) == wanted
+
+
+def test_tildes_inside_a_line_open_nothing() -> None:
+    text = "~~Old. Text~~ is ~5 km. See ~~~. End."
+    assert texts_of([text]) == texts_of(list(text))
+    assert len(texts_of([text])) > 2
+
+
+def test_a_budget_is_spent_once_when_the_text_is_cut() -> None:
+    text = "Say `a b c d e f g h i j k l! 5 m. N o p q. R s t u v."
+    assert texts_of([text], max_chars=9) == texts_of(list(text), max_chars=9)
 
 
 def test_an_open_fence_leaves_at_the_flush() -> None:

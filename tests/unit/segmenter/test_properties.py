@@ -24,7 +24,7 @@ FRAGMENTS = st.sampled_from(
         "Hello there|Dr|U.S|p.m|e.g|z|B|No|5|3|1|a|I|www.x.com|so|Then|the|. |.|! |?|...|…|\n|"
         "\r\n|, |: |; |\"|'|“|”|«|»|(|)|[1]|](u.v)|[|*|**|_|`|```|```\n|<b>|</b>|<spell>|"
         "</spell>|<|1. |2) |- |• |# || |。|！|」|「|と|好|नमस्ते|।|😀|👨\u200d👩|\u0301|\ufe0f|"
-        "\u200b| |  |\xa0|—| — |¿|¡|é|ß|3.14|$"
+        "\u200b| |  |\xa0|—| — |¿|¡|é|ß|3.14|$|~~|~~~|````|[sighs] |*waves* |'s A|》|kbps|no"
     ).split("|")
 )
 REPLY = st.lists(FRAGMENTS, max_size=40).map("".join)

@@ -82,6 +82,26 @@ def test_abbreviations_of_two_parts_are_known_with_a_space() -> None:
         ("Is it", "? % 5", END),
         ("I", "... I", WAIT),
         ("Hmm", "... W", END),
+        ("it is done", ". [sighs", WAIT),
+        ("it is done", ". [sighs] ", WAIT),
+        ("it is done", ". [sighs] W", END),
+        ("it is done", ". [sighs] w", NOT),
+        ("it is done", ". *waves* Hello", END),
+        ("it is done", ". [" + "x" * 41 + " ", NOT),
+        ("het regent", ". 's", WAIT),
+        ("het regent", ". 's A", END),
+        ("it is done", ". 'so ", WAIT),
+        ("it is done", ". 'soft ", NOT),
+        ("he said 「はい", "。」 and", WAIT),
+        ("he said 「はい", "。」 and ", NOT),
+        ("he said 「はい", "。」 And", END),
+        ("the film 《はい", "！》は", NOT),
+        ("at 128 kbps", ". Music", END),
+        ("room no", ". 5", NOT),
+        ("I said no", ". 5", END),
+        ("no", ". 5", END),
+        ("well, no", ". 5", END),
+        ("so: no", ". 5", END),
     ],
 )
 def test_a_decision_is_taken_as_soon_as_it_is_certain(before: str, tail: str, wanted: str) -> None:
@@ -90,7 +110,14 @@ def test_a_decision_is_taken_as_soon_as_it_is_certain(before: str, tail: str, wa
     assert verdict(before, tail) == wanted
 
 
+def test_a_full_stop_in_quotes_is_no_speech_tag() -> None:
+    assert verdict('"Why', '?" I asked') == WAIT
+    assert verdict('"Why', '?" I asked ') == NOT
+    assert verdict('It is "odd', '." I called ') == END
+
+
 def test_at_the_end_of_the_text_nothing_is_waited_for() -> None:
+    assert verdict("it is done", ". [sighs] ", final=True) == NOT
     assert verdict("it is done", ". ", final=True) == END
     assert verdict("ask Dr", ".", final=True) == NOT
     assert verdict("in the U.S", ". The", final=True) == END
