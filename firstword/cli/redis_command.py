@@ -6,15 +6,17 @@ import argparse
 import os
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import MovedError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from firstword import runfile
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
+from firstword.redis_client import Address
 from firstword.server_errors import unreachable
 
 _CONNECT_TIMEOUT_S = 3
@@ -32,15 +34,23 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
         )
     command = [os.fsencode(word) for word in [options.name, *options.arguments]]
     show = pretty if console.interactive else plain
-    try:
+
+    def converse(node: str) -> None:
         with Redis.from_url(
-            url, protocol=2, socket_connect_timeout=_CONNECT_TIMEOUT_S, socket_timeout=None
+            node, protocol=2, socket_connect_timeout=_CONNECT_TIMEOUT_S, socket_timeout=None
         ) as client:
             connection: Any = client.connection_pool.get_connection()
             connection.send_command(*command)
             console.say(show(_reply(connection)))
             while command[0].upper() in _ENDLESS:
                 console.say(show(_reply(connection)))
+
+    try:
+        first = Address(url).urls[0]
+        try:
+            converse(first)
+        except MovedError as moved:  # a cluster: another of its nodes has the key
+            converse(_node(first, moved))
     except ResponseError as error:
         console.note(f"(error) {error}")
         return 1
@@ -49,6 +59,14 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
     except (RedisError, ValueError) as error:
         raise FirstwordError("redis_failed", f"the command could not be sent: {error}") from error
     return 0
+
+
+def _node(url: str, moved: MovedError) -> str:
+    """The node that a redirection names, by the same means as the one at `url`."""
+    parts = urlsplit(url)
+    login, at, _host = parts.netloc.rpartition("@")
+    host = f"[{moved.host}]" if ":" in moved.host else moved.host
+    return urlunsplit(parts._replace(netloc=f"{login}{at}{host}:{moved.port}"))
 
 
 def _reply(connection: Any) -> Any:

@@ -10,6 +10,7 @@ from redis.crc import key_slot
 
 from firstword import keys
 from firstword import messages as m
+from firstword.cli import main
 from firstword.client import Firstword, collect
 from firstword.errors import FirstwordError
 from firstword.streams import Streams
@@ -81,6 +82,17 @@ async def test_a_plain_url_of_any_node_leads_to_all(
         assert (await streams.state(keys.speech_state(name)))["token"] == b"token"
     sizes = [cluster.command(node, "DBSIZE") for node in cluster.primaries()]
     assert sizes == [2, 2, 2], "each session lies on a shard of its own"
+
+
+def test_the_command_line_finds_the_node_of_a_key(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for url in (cluster.url, cluster.nodes[-1].url):
+        monkeypatch.setenv("FIRSTWORD_REDIS_URL", url)
+        for name in one_session_of_each_shard(cluster):
+            assert main(["redis", "HSET", keys.speech_state(name), "url", url]) == 0
+            assert main(["redis", "HGET", keys.speech_state(name), "url"]) == 0
+            assert capsys.readouterr().out.splitlines()[-1] == url
 
 
 async def test_any_named_node_that_lives_will_do(cluster: EmbeddedCluster) -> None:

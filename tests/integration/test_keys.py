@@ -204,6 +204,20 @@ async def test_what_is_told_to_a_session_without_a_gateway_expires(redis_url: st
     await connection.close()
 
 
+async def test_a_user_of_these_keys_alone_is_enough(redis_url: str) -> None:
+    admin = Streams(redis_url)
+    await admin.commands.execute_command(
+        "ACL SETUSER", "speaker", "reset", "on", ">word", "~fw:*", "+@all", "-@admin", "+cluster"
+    )
+    try:
+        async with Stack(redis_url.replace("redis://", "redis://speaker:word@")) as stack:
+            await asyncio.gather(*(live(stack.firstword, live.__name__) for live in LIVES[:4]))
+            await spoilt(stack.firstword, "spoilt")
+    finally:
+        await admin.commands.execute_command("ACL DELUSER", "speaker")
+        await admin.close()
+
+
 # -- what scripts touch ---------------------------------------------------------------------------
 
 SPY = """
