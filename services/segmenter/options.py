@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from firstword import messages as m
 from services.segmenter import core
-from services.segmenter.tables import languages
+from services.segmenter.tables import load
 
 SPEED = (0.5, 2.0)
 SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
@@ -70,6 +70,5 @@ def _option_problem(name: str, value: Any) -> str:
 
 
 def segmenter_lang(lang: str) -> str:
-    """The language code the segmenter knows: `en-us` is `en`, and so is what it does not know."""
-    code = lang.lower().replace("_", "-").split("-")[0]
-    return code if code == "auto" or code in languages() else "en"
+    """The language whose words are used: `en-us` is `en`, `nb` reads like `sv`, others `und`."""
+    return "auto" if lang.lower() == "auto" else load(lang).lang
