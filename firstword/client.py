@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,7 +22,8 @@ from firstword import messages as m
 from firstword.audio import TurnAudio
 from firstword.errors import FirstwordError
 from firstword.listener import Event, Listener
-from firstword.session import PIECE_CHARACTERS, Manner, Session, TurnOver
+from firstword.pieces import PIECE_CHARACTERS, Manner, TurnCut, TurnOver
+from firstword.session import Session
 from firstword.streams import Streams
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Listener",
     "Manner",
     "Session",
+    "TurnCut",
     "TurnOver",
     "collect",
 ]
@@ -48,6 +50,7 @@ class Firstword:
         self._environ = environ
         self._streams: Streams | None = None
         self._known_partitions: int | None = None
+        self._attending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         url = self._url or await asyncio.to_thread(runfile.resolve_url, self._environ)
@@ -71,6 +74,9 @@ class Firstword:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        for task in list(self._attending):
+            task.cancel()
+        await asyncio.gather(*self._attending, return_exceptions=True)
         if self._streams is not None:
             await self._streams.close()
             self._streams = None
@@ -109,6 +115,13 @@ class Firstword:
             meta=meta,
         )
         return Session(self, opening)
+
+    def attend(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do this beside everything else, until it is done or the connection is closed."""
+        task = asyncio.create_task(work)
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+        return task
 
     async def partitions(self) -> int | None:
         """How many ingress partitions there are; None until the first segmenter has started."""

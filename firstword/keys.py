@@ -39,6 +39,11 @@ def ingress(partition: int) -> str:
     return f"fw:text:{{{partition}}}"
 
 
+def ingress_of(session: str, partitions: int | None) -> str:
+    """The stream that a session's publishers append to: the door where there are no partitions."""
+    return DOOR if partitions is None else ingress(partition_of(session, partitions))
+
+
 def ingress_stream(unit: str) -> str:
     """The ingress stream of a segmenter's unit: `door`, or a partition's number in digits."""
     return DOOR if unit == "door" else ingress(int(unit))

@@ -6,44 +6,27 @@ import asyncio
 import dataclasses
 import re
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from firstword import keys, listener, server_errors
 from firstword import messages as m
 from firstword.errors import FirstwordError
-from firstword.listener import Event, Listener
+from firstword.listener import STATE_LOST, Event, Listener
+from firstword.outbox import Outbox, Piece
+from firstword.pieces import AS_THE_SESSION, Manner, TurnCut, TurnOver, split
+from firstword.room import Room
+from firstword.watch import Published, Watch, is_known
 
 if TYPE_CHECKING:
     from firstword.client import Firstword
 
-PIECE_CHARACTERS = 65_536  # at most 256 kB of UTF-8
 RECEIPT_TIMEOUT_S = 5.0
 _ENTRY_ID = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
 _REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
-Published = Callable[[str, str], None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How a turn is spoken where it differs from its session; None: as the session."""
-
-    voice: str | None = None
-    speed: float | None = None
-    lang: str | None = None
-
-
-AS_THE_SESSION = Manner()
-
-
-class TurnOver(FirstwordError):
-    """The turn has ended or was cancelled: nothing can be said in it any more."""
-
-    def __init__(self, turn: str) -> None:
-        super().__init__("turn_over", f"turn {turn} is over: begin another one")
+OnPublished = Callable[[str, str], None]
 
 
 class Session:
@@ -52,7 +35,8 @@ class Session:
     As an async context manager it opens the session on entry, so that the voice is ready before
     there is text; leaving does not close it, `close()` does. Turns are named, here or by the
     caller, and every piece is numbered, so that publishing may be repeated without harm. A turn
-    is written through one Session object; its name is used once in the life of a session.
+    is written through one Session object; its name is used once in the life of a session. Until it
+    is spoken it is kept here, and published again should the server lose it.
     """
 
     def __init__(self, firstword: Firstword, opening: m.Open) -> None:
@@ -63,7 +47,13 @@ class Session:
         self._route: tuple[int | None] | None = None
         self._order = asyncio.Lock()
         self._next_seq: dict[str, int] = {}
-        self._over: deque[str] = deque(maxlen=_REMEMBERED_TURNS)
+        self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
+        self._outbox = Outbox()
+        self._watcher: Watch | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._rooms: Room | None = None
+        self._opened = False
+        self._last: Published | None = None
 
     async def __aenter__(self) -> Self:
         self._entered_at = await self._now()
@@ -84,11 +74,20 @@ class Session:
         """Start the session or update its settings; done by `async with`."""
         async with self._order:
             await self._publish(self._opening)
+            self._opened = True
+
+    async def check_room(self) -> None:
+        """Raises FirstwordError `busy`, which is retryable, if half of what may wait to be spoken
+        waits: then `text` would wait too."""
+        await self._room().check()
 
     async def say(
         self, text: str, *, turn: str | None = None, manner: Manner = AS_THE_SESSION
     ) -> str:
-        """Speak a whole turn; returns its name as soon as it is published."""
+        """Speak a whole turn; returns its name as soon as it is published.
+
+        Waits, as `text` does, while much of the session waits to be spoken.
+        """
         turn = self._begin(turn)
         await self.text(text, turn, manner)
         await self.end(turn)
@@ -100,7 +99,7 @@ class Session:
         *,
         turn: str | None = None,
         manner: Manner = AS_THE_SESSION,
-        on_published: Published | None = None,
+        on_published: OnPublished | None = None,
     ) -> str:
         """Speak a turn while it is being written; returns its name when the last piece is out.
 
@@ -128,14 +127,17 @@ class Session:
                 await close()
         return turn
 
-    async def text(self, piece: str, turn: str, manner: Manner = AS_THE_SESSION) -> str | None:
+    async def text(
+        self, piece: str, turn: str, manner: Manner = AS_THE_SESSION, *, wait: bool = True
+    ) -> str | None:
         """Publish a piece of any size; returns its (last) entry id, None if it is empty.
 
-        When this fails with a retryable error, calling it again with the same piece is safe, up
-        to PIECE_CHARACTERS.
+        Waits while half of what may wait to be spoken waits; with `wait` False it raises `busy`
+        instead. When this fails with a retryable error, calling it again with the same piece is
+        safe, up to PIECE_CHARACTERS.
         """
         entry_id = None
-        for part in _split(piece):
+        for part in split(piece):
             message = m.Text(
                 session=self.name,
                 text=part,
@@ -144,6 +146,8 @@ class Session:
                 speed=manner.speed,
                 lang=manner.lang,
             )
+            last_id = None if self._last is None else self._last.entry_id
+            await self._room().enter(part, last_id, wait=wait)
             entry_id = await self._say(message)
         return entry_id
 
@@ -171,15 +175,22 @@ class Session:
         """
         for name in list(self._next_seq) if turn is None else [turn]:
             self._finish(name)
+        if turn is None:
+            self._outbox.clear()
+        else:
+            self._outbox.forget(turn)
+        cancel = m.Cancel(session=self.name, turn=turn, played=played)
         async with self._order:  # so that it stops what was called before, and nothing after
             receipts = await self._from_the_end()
-            await self._publish(m.Cancel(session=self.name, turn=turn, played=played))
+            await self._publish(cancel)
         try:
             async with asyncio.timeout(timeout_s):
                 async for event in receipts:
                     message = event.message
                     if isinstance(message, m.TurnCancelled) and turn in (None, message.turn):
                         return message
+                    if message == STATE_LOST:
+                        await self._publish_if_lost(cancel)
         except TimeoutError:
             raise FirstwordError(
                 "no_receipt",
@@ -202,34 +213,41 @@ class Session:
         From the event after `from_id`; without it, from the start of the turn that is open, else
         from the next one.
         """
-        streams = self._firstword.streams
-        return Listener(streams, self.name, _checked_id(from_id) or await self._now())
+        return await self._listener(from_id, None)
 
     async def listen(self, from_id: str | None = None) -> AsyncIterator[Event]:
         """All events of the session, in order, until it is closed; reconnects on its own.
 
         Without `from_id`, in a session that was entered with `async with`: from then on (and the
         turn that was open then); else as `listener()`. Yields `Gap` first if older events are not
-        kept any more. Raises StateLost if the server never had, or has lost, that position.
+        kept any more, and an `error` `state_lost` where the server lost its data: what was heard
+        does not come again. Raises StateLost if the server does not have `from_id`.
         """
-        async for event in await self.listener(from_id or self._entered_at):
+        async for event in await self._listener(from_id, self._entered_at):
             yield event
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- turns ------------------------------------------------------------------------------------
 
     def _begin(self, turn: str | None) -> str:
         if turn is None:
             return f"t-{secrets.token_hex(6)}"
-        if turn in self._over:
-            raise TurnOver(turn)
+        self._check_open(turn)
         return turn
 
-    def _finish(self, turn: str) -> None:
-        self._next_seq.pop(turn, None)
-        if turn not in self._over:
-            self._over.append(turn)
+    def _check_open(self, turn: str) -> None:
+        reason = self._over.get(turn)
+        if reason in ("", "complete"):
+            raise TurnOver(turn)
+        if reason is not None:
+            raise TurnCut(turn, reason)
 
-    async def _say(self, message: m.Text | m.Flush | m.End) -> str:
+    def _finish(self, turn: str, reason: str = "") -> None:
+        self._next_seq.pop(turn, None)
+        self._over.setdefault(turn, reason)
+        if len(self._over) > _REMEMBERED_TURNS:
+            del self._over[next(iter(self._over))]
+
+    async def _say(self, message: Piece) -> str:
         """Publish with the turn's next number.
 
         A failure leaves the number unused, so that the same call made again repeats it. A call
@@ -238,20 +256,59 @@ class Session:
         """
         turn = keys.check_name("turn", message.turn or "")
         async with self._order:  # entries stand on the stream in the order of their numbers
-            if turn in self._over:
-                raise TurnOver(turn)
-            seq = self._next_seq.setdefault(turn, 0)
+            self._check_open(turn)
+            piece = dataclasses.replace(message, seq=self._next_seq.setdefault(turn, 0))
+            self._outbox.check(piece)
             try:
-                entry_id = await self._publish(dataclasses.replace(message, seq=seq))
+                entry_id = await self._publish(piece)
             except asyncio.CancelledError:
-                self._advance(turn, seq)
+                self._advance(turn, piece)
                 raise
-            self._advance(turn, seq)
+            self._advance(turn, piece)
             return entry_id
 
-    def _advance(self, turn: str, seq: int) -> None:
-        if turn in self._next_seq:  # not cancelled while we waited
-            self._next_seq[turn] = seq + 1
+    def _advance(self, turn: str, piece: Piece) -> None:
+        if turn not in self._next_seq:  # cancelled while we waited
+            return
+        self._next_seq[turn] += 1
+        self._outbox.keep(piece)
+        if self._watching is None or self._watching.done():
+            self._watching = self._firstword.attend(self._watch().run())
+
+    # -- what the server lost ---------------------------------------------------------------------
+
+    def _watch(self) -> Watch:
+        if self._watcher is None:
+            streams = self._firstword.streams
+            self._watcher = Watch(
+                streams, self.name, self._outbox, self._publish_again, self._on_over
+            )
+            if self._last is not None:
+                self._watcher.note(self._last)
+        return self._watcher
+
+    async def _publish_again(self, pieces: Sequence[Piece], lost: bool) -> None:
+        """Before anything new; what was cancelled meanwhile stays unsaid."""
+        async with self._order:
+            if lost and self._opened:
+                await self._publish(self._opening)
+            for piece in pieces:
+                if self._outbox.has(piece.turn or ""):
+                    await self._publish(piece)
+
+    async def _publish_if_lost(self, cancel: m.Cancel) -> None:
+        streams = self._firstword.streams
+        last = self._last
+        if last is None or not await server_errors.insist(
+            lambda: is_known(streams, self.name, last), streams.url
+        ):
+            await self._publish(cancel)
+
+    def _on_over(self, event: m.TurnDone | m.TurnCancelled) -> None:
+        if event.turn in self._next_seq:
+            self._finish(event.turn, event.reason if isinstance(event, m.TurnDone) else "")
+
+    # -- inside -----------------------------------------------------------------------------------
 
     async def _publish(self, message: m.Ingress) -> str:
         """Append, again while no reply comes: every message of ours may stand there twice."""
@@ -263,7 +320,26 @@ class Session:
                 self._route = (await self._firstword.partitions(),)
             return await streams.publish(message, self._route[0])
 
-        return await server_errors.insist(append, streams.url)
+        entry_id = await server_errors.insist(append, streams.url)
+        partitions = self._route[0] if self._route else None
+        self._last = Published(keys.ingress_of(self.name, partitions), entry_id)
+        if self._watcher is not None:
+            self._watcher.note(self._last)
+        return entry_id
+
+    def _room(self) -> Room:
+        if self._rooms is None:
+            self._rooms = Room(self._firstword.streams, self.name)
+        return self._rooms
+
+    async def _listener(self, from_id: str | None, start: str | None) -> Listener:
+        return Listener(
+            self._firstword.streams,
+            self.name,
+            _checked_id(from_id) or start or await self._now(),
+            asked=from_id is not None,
+            tell=self._publish,
+        )
 
     async def _now(self) -> str:
         streams = self._firstword.streams
@@ -274,23 +350,6 @@ class Session:
         stream = keys.audio(self.name)
         end = await server_errors.insist(lambda: streams.last_id(stream), streams.url)
         return Listener(streams, self.name, end)
-
-
-def _split(piece: str) -> list[str]:
-    """Parts small enough for one entry each."""
-    try:
-        if len(piece) <= PIECE_CHARACTERS:
-            piece.encode("utf-8", "surrogateescape")
-            return [piece] if piece else []
-    except UnicodeEncodeError as error:
-        raise FirstwordError(
-            "bad_text", "the text holds half of a surrogate pair: join the pieces before"
-        ) from error
-    return [
-        part
-        for start in range(0, len(piece), PIECE_CHARACTERS)
-        for part in _split(piece[start : start + PIECE_CHARACTERS])
-    ]
 
 
 def _checked_id(entry_id: str | None) -> str | None:

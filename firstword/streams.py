@@ -120,10 +120,7 @@ class Streams:
         Returns the entry id. Never repeated by the client: a lost reply raises, and a message
         with `seq` may then be published again without harm.
         """
-        if partitions is None:
-            stream = keys.DOOR
-        else:
-            stream = keys.ingress(keys.partition_of(message.session, partitions))
+        stream = keys.ingress_of(message.session, partitions)
         return await self.append(stream, {"m": codec.pack(message, message.session)})
 
     async def append(self, stream: str, fields: Mapping[Any, Any]) -> str:

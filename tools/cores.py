@@ -16,6 +16,7 @@ PATTERNS = (
     "firstword/ids.py",
     "firstword/keys.py",
     "firstword/messages.py",
+    "firstword/outbox.py",
     "firstword/session_*.py",
     "services/*/core.py",
     "services/segmenter/admission.py",

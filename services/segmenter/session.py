@@ -19,6 +19,7 @@ from services.segmenter.options import segmenter_options, setting_problem
 from services.segmenter.outlet import Outlet
 from services.segmenter.resend import Heard, Input, Resend, Resumes
 from services.segmenter.turns import (
+    GAP_WAIT_S,
     CancelTurns,
     Defaults,
     ForGateway,
@@ -31,7 +32,6 @@ from services.segmenter.turns import (
 
 FINISHED_KEPT = 256
 ORDER_KEPT = 64
-GAP_WAIT_S = 2.0
 MAX_HELD = 1000
 MAX_FIRST_N = 2**40  # what a publisher says of numbers is believed within reason
 
@@ -71,7 +71,8 @@ class Session:
 
     def timer(self) -> float | None:
         """When `tick` wants to be called, None if never."""
-        return min((at for turn in self._turns for at in self._deadlines(turn)), default=None)
+        idle_s = self._defaults.turn_idle_s
+        return min((at for turn in self._turns for at in turn.deadlines(idle_s)), default=None)
 
     def committed(self, queued: int) -> None:
         """All outputs are stored; so many entries wait before the gateway."""
@@ -195,9 +196,16 @@ class Session:
 
     def _new_turn(self, name: str, entry_id: str, message: Input, now: float) -> Turn:
         turn = Turn.begin(name, entry_id, message, self._settings, self._options, now)
-        self._turns.append(turn)
-        if turn is self._turns[0]:
-            self._order.append(turn.name)
+        at = len(self._turns)
+        if message.again is not None:
+            # Its publisher keeps the order; what came before it of others, out of its place, waits.
+            while at and not self._turns[at - 1].touched:
+                at -= 1
+        if at == 0:
+            if self._turns:
+                self._order.pop()  # it has not begun
+            self._order.append(name)
+        self._turns.insert(at, turn)
         return turn
 
     def _hold(self, turn: Turn, seq: int, message: Input, now: float) -> list[Output]:
@@ -222,6 +230,8 @@ class Session:
         if not turn.touched:
             turn.touched = True
             if message.again is not None:
+                # They are younger than a piece that came before what it follows.
+                turn.take_settings(message, self._settings, self._options)
                 self._hold_back(turn, message.again, now)
         if turn.resend is not None:
             turn.resend.keep(message)
@@ -349,18 +359,7 @@ class Session:
             self._finished.append(target)
         return out
 
-    # -- timers and state -------------------------------------------------------------------------
-
-    def _deadlines(self, turn: Turn) -> list[float]:
-        if turn.ended:
-            return []
-        found = [
-            turn.last_input + self._defaults.turn_idle_s
-            if turn.gap_at is None
-            else turn.gap_at + GAP_WAIT_S
-        ]
-        at = turn.segmenter.timer() if turn.resend is None else turn.resend.until
-        return found if at is None else [*found, at]
+    # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """All that a successor needs, in msgpack types."""

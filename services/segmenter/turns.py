@@ -12,6 +12,7 @@ from services.segmenter import core
 from services.segmenter.options import segmenter_lang
 from services.segmenter.resend import Heard, Input, Resend
 
+GAP_WAIT_S = 2.0
 MAX_PLAYED = 2**52  # scripts of the server count in doubles
 
 
@@ -118,10 +119,8 @@ class Turn:
         options: core.SegmenterOptions,
         now: float,
     ) -> Turn:
-        """A turn whose first message stands at `entry_id`; cut in its first text's language."""
-        lang = (message.lang if isinstance(message, m.Text) else None) or settings.lang
-        options = replace(options, lang=segmenter_lang(lang))
-        return cls(
+        """A turn whose first message stands at `entry_id`."""
+        turn = cls(
             name=name,
             opened_at=message.src or entry_id,
             segmenter=core.Segmenter(options),
@@ -132,6 +131,17 @@ class Turn:
             last_input=now,
             traceparent=message.traceparent,
         )
+        turn.take_settings(message, settings, options)
+        return turn
+
+    def take_settings(
+        self, message: Input, settings: m.SessionOpen, options: core.SegmenterOptions
+    ) -> None:
+        """The session's settings as they are now; cut in the language of its first text."""
+        self.voice, self.speed, self.lang = settings.voice, settings.speed, settings.lang
+        lang = (message.lang if isinstance(message, m.Text) else None) or settings.lang
+        self.options = replace(options, lang=segmenter_lang(lang))
+        self.segmenter = core.Segmenter(self.options)
 
     def sounds_like(self, message: m.Text) -> bool:
         """Whether this text wants no other voice, speed or language than the turn has."""
@@ -181,6 +191,14 @@ class Turn:
             speed=self.speed,
             lang=self.lang,
         )
+
+    def deadlines(self, idle_s: float) -> list[float]:
+        """When something is to be done although nothing comes."""
+        if self.ended:
+            return []
+        waits = self.last_input + idle_s if self.gap_at is None else self.gap_at + GAP_WAIT_S
+        at = self.segmenter.timer() if self.resend is None else self.resend.until
+        return [waits] if at is None else [waits, at]
 
     def end_message(self) -> m.TurnEnd:
         """All its segments have left."""

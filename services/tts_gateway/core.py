@@ -28,8 +28,8 @@ from services.tts_gateway.actions import (
     Send,
 )
 from services.tts_gateway.progress import Progress
-from services.tts_gateway.said import Said
 from services.tts_gateway.retries import Retries
+from services.tts_gateway.said import Said
 from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
 
 

@@ -39,6 +39,24 @@ def done(n: int) -> m.SegmentDone:
     return m.SegmentDone(turn="t", n=n, samples=1)
 
 
+def started(n: int) -> m.SegmentStarted:
+    return m.SegmentStarted(turn="t", n=n, text="x", start=10 * n, end=10 * n + 9)
+
+
+def chunk(n: int) -> m.AudioChunk:
+    return m.AudioChunk(turn="t", n=n, offset=0, data=b"\0\1\0\1")
+
+
+async def resumes(streams: Streams) -> list[m.Resume]:
+    """What listeners said to have, in order."""
+    found = [
+        message
+        for entry in await streams.range(keys.DOOR, "0-0")
+        for message in codec.decode_ingress(entry.fields)
+    ]
+    return [message for message in found if isinstance(message, m.Resume)]
+
+
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:
     return [await anext(events) for _ in range(count)]
 
@@ -183,8 +201,9 @@ async def test_a_server_that_forgot_everything_is_noticed_while_idle(
     monkeypatch.setattr(listener, "CHECK_S", 0)
     events = await _heard_one(firstword, streams)
     await streams.commands.flushall()
-    with pytest.raises(StateLost):
-        await anext(events)
+    assert (await anext(events)).message == listener.STATE_LOST
+    await put(streams, done(5))
+    assert (await anext(events)).message == done(5)
 
 
 async def test_a_server_that_restarts_empty_is_noticed(
@@ -195,8 +214,102 @@ async def test_a_server_that_restarts_empty_is_noticed(
         events = await _heard_one(firstword, firstword.streams)
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.to_thread(server.restart)
-        with pytest.raises(StateLost):
-            await waiting
+        lost = await waiting
+        assert (lost.id, lost.message) == ("0-0", listener.STATE_LOST)
+
+
+async def test_a_listener_that_had_heard_nothing_goes_on(
+    firstword: Firstword, streams: Streams
+) -> None:
+    await put(streams, done(0))
+    events = await firstword.session("s").listener()
+    await streams.commands.flushall()
+    assert (await anext(events)).message == listener.STATE_LOST
+    await put(streams, done(1))
+    assert (await anext(events)).message == done(1)
+
+
+async def test_a_stream_that_went_back_goes_on_from_what_it_still_has(
+    firstword: Firstword, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "CHECK_S", 0)
+    events = await firstword.session("s").listener()
+    await put(streams, STARTED)
+    await take(events, 1)
+    kept = await put(streams, started(1))
+    await take(events, 1)
+    await put(streams, done(1))
+    await take(events, 1)
+    copy = await streams.commands.xrange(keys.audio("s"))
+    await streams.commands.delete(keys.audio("s"))
+    for entry_id, fields in copy[:2]:
+        await streams.commands.xadd(keys.audio("s"), fields, id=entry_id)
+    lost = await anext(events)
+    assert (lost.id, lost.message) == (kept, listener.STATE_LOST)
+    await put(streams, done(1))  # said again, and heard before
+    await put(streams, started(2))
+    assert (await anext(events)).message == started(2)
+
+
+async def test_what_was_heard_is_told_once_for_each_turn(
+    firstword: Firstword, streams: Streams
+) -> None:
+    events = await firstword.session("s").listener()
+    over = m.TurnDone(turn="u", segments=0, samples=0, reason="complete")
+    before: list[m.Audio] = [over, STARTED, started(1), chunk(1)]
+    for message in before:
+        await put(streams, message)
+    await take(events, 4)
+    # Two processes noticed; what comes then is known.
+    after: list[m.Audio] = [listener.STATE_LOST, listener.STATE_LOST, over, chunk(1)]
+    for message in after:
+        await put(streams, message)
+    assert (await anext(events)).message == listener.STATE_LOST
+    await put(streams, done(1))
+    assert (await anext(events)).message == done(1)
+    assert await resumes(streams) == [
+        m.Resume(session="s", turn="u", start=0, samples=0),
+        m.Resume(session="s", turn="t", start=10, samples=2, end=19),
+    ]
+    await put(streams, listener.STATE_LOST)
+    assert (await anext(events)).message == listener.STATE_LOST
+    assert (await resumes(streams))[-1] == m.Resume(session="s", turn="t", start=19, samples=0)
+
+
+async def test_a_loss_that_was_noticed_and_is_then_told_is_one(
+    firstword: Firstword, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "CHECK_S", 0)
+    events = await _heard_one(firstword, streams)
+    await streams.commands.flushall()
+    assert (await anext(events)).message == listener.STATE_LOST
+    await put(streams, listener.STATE_LOST)
+    await put(streams, done(7))
+    assert (await anext(events)).message == done(7)
+
+
+async def test_who_cannot_say_what_it_has_listens_on(streams: Streams) -> None:
+    async def refuse(_resume: m.Resume) -> None:
+        raise FirstwordError("unreachable", "the server is away again", retryable=True)
+
+    events = Listener(streams, "s", "0-0", tell=refuse)
+    sent: list[m.Audio] = [STARTED, listener.STATE_LOST, done(1)]
+    for message in sent:
+        await put(streams, message)
+    heard = [event.message for event in await take(events, 3)]
+    assert heard == sent
+
+
+async def test_audio_that_was_trimmed_is_no_lost_state(
+    firstword: Firstword, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "CHECK_S", 0)
+    events = await _heard_one(firstword, streams)
+    kept = await put(streams, done(1))
+    await take(events, 1)
+    await put(streams, done(2))
+    await trim(streams, id_after(kept))
+    assert (await anext(events)).message == done(2)
 
 
 async def test_a_server_that_refuses_us_ends_it(firstword: Firstword, streams: Streams) -> None:

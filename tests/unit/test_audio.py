@@ -68,6 +68,21 @@ def test_what_comes_twice_is_held_once() -> None:
     assert fed(chunk(1, 0, b"abcd"), chunk(1, 1, b"cdef")).pcm == b"abcdef"
 
 
+def test_a_turn_that_comes_again_with_other_numbers_is_held_once_and_in_order() -> None:
+    """A server that lost its state counts from 1 again."""
+
+    def said(n: int, start: int, data: bytes) -> list[m.Audio]:
+        began = m.SegmentStarted(turn="a", n=n, text="x", start=start, end=start + 9)
+        return [began, chunk(n, 0, data)]
+
+    def done(n: int) -> m.SegmentDone:
+        return m.SegmentDone(turn="a", n=n, samples=2)
+
+    before = [STARTED, *said(4, 0, b"abcd"), done(4), *said(5, 10, b"ef")]
+    after = [STARTED, *said(2, 0, b"abcd"), done(2), *said(3, 10, b"efgh"), done(3)]
+    assert fed(*before, *after, *said(4, 20, b"ijkl")).pcm == b"abcdefghijkl"
+
+
 def test_what_was_missed_is_silence() -> None:
     assert fed(chunk(1, 0, b"ab"), chunk(1, 3, b"cd")).pcm == b"ab\0\0\0\0cd"
 

@@ -459,6 +459,7 @@ def test_close_ends_the_open_turns_first() -> None:
 
 def test_close_comes_once() -> None:
     talk = Talk()
+    assert not talk.session.opened
     assert talk.close() == [Skipped("nothing_open")]
     talk.open()
     assert talk.close() == [ForGateway(m.SessionClose())]

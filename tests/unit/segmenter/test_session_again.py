@@ -11,7 +11,7 @@ from firstword import messages as m
 from services.segmenter.resend import MAX_CHARACTERS, RESUMES_KEPT, SETTLE_S, Heard, cut
 from services.segmenter.session import MAX_FIRST_N
 from services.segmenter.turns import Skipped
-from tests.unit.segmenter.talk import STALL, Talk, ends, hints, segments, skipped, spoken
+from tests.unit.segmenter.talk import STALL, Talk, cancels, ends, hints, segments, skipped, spoken
 
 WAIT_S = 1.0
 TEXT = "One is here. Two is too. Three goes on and on."
@@ -220,6 +220,42 @@ def test_a_turn_that_came_in_its_middle_waits_like_any_other() -> None:
     talk.resume("t", 13, 50, 24)
     talk.wait(WAIT_S)
     assert left(talk) == [(5, "Two is too.", 50)]
+
+
+def test_a_piece_that_came_out_of_its_place_does_not_decide_the_settings() -> None:
+    talk = Talk()
+    talk.text(" is too.", "t", seq=1)
+    talk.open(voice="am_adam", lang="de")
+    talk.text("One is here. Two", "t", seq=0, again=1)
+    talk.end("t", seq=2, again=1)
+    talk.wait(WAIT_S)
+    assert {(s.voice, s.lang) for s in segments(talk.outputs)} == {("am_adam", "de")}
+
+
+def test_a_piece_that_came_out_of_its_place_does_not_decide_the_order() -> None:
+    talk = Talk()
+    talk.text("Aside. ", "x", seq=0)
+    talk.text(" is too.", "u", seq=1)
+    talk.text(" is last.", "v", seq=1)
+    again(talk, "t", "One is here.")
+    talk.text("Two", "u", seq=0, again=1)
+    talk.end("u", seq=2, again=1)
+    talk.text("Three", "v", seq=0, again=1)
+    talk.end("v", seq=2, again=1)
+    talk.end("x", seq=1)
+    talk.wait(WAIT_S)
+    assert [turn for turn, _text in spoken(talk.outputs)] == ["x", "t", "u", "v"]
+
+
+def test_the_first_turn_of_all_may_have_to_let_another_pass() -> None:
+    talk = Talk()
+    talk.text(" is too.", "u", seq=1)
+    again(talk, "t", "One is here.")
+    [cancel] = cancels(talk.cancel("t"))
+    assert cancel.order == ("t",)
+    talk.text("Two", "u", seq=0, again=1)
+    [cancel] = cancels(talk.cancel("u"))
+    assert cancel.order == ("t", "u")
 
 
 def test_numbers_go_on_where_they_were_and_never_back() -> None:

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from firstword import messages as m
-from services.segmenter.session import GAP_WAIT_S, MAX_HELD, ORDER_KEPT
-from services.segmenter.turns import MAX_PLAYED, CancelTurns, ForGateway, Played, Skipped
+from services.segmenter.session import MAX_HELD, ORDER_KEPT
+from services.segmenter.turns import (
+    GAP_WAIT_S,
+    MAX_PLAYED,
+    CancelTurns,
+    ForGateway,
+    Played,
+    Skipped,
+)
 from tests.unit.segmenter.talk import (
     STALL,
     Talk,

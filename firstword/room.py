@@ -1,0 +1,107 @@
+"""Whether a session can take more text: so much may wait to be spoken, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from firstword import keys, server_errors
+from firstword.errors import FirstwordError
+from firstword.ids import id_key
+from firstword.streams import Streams
+
+CHECK_SEGMENTS = 32
+"""About so many are published between two looks at the queue."""
+LOOK_S = 0.2
+CATCH_UP_S = 2.0
+"""For so long the segmenter is waited for, so that what it has not read yet is counted too."""
+_CHARACTERS = 200
+_MARKS = ".!?\n。！？"
+
+
+def estimate(piece: str) -> float:
+    """How many segments a piece may make, at most about."""
+    return len(piece) / _CHARACTERS + sum(map(piece.count, _MARKS))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """How much of a session waits to be spoken, of how much may, and what was read."""
+
+    waiting: int
+    limit: int
+    position: str | None
+
+    @property
+    def has_room(self) -> bool:
+        """Publishers stop at half, so that what is on its way finds room."""
+        return self.waiting <= self.limit // 2
+
+
+class Room:
+    """Counts what is published to a session, and looks at its queue now and then."""
+
+    def __init__(self, streams: Streams, session: str) -> None:
+        self._streams = streams
+        self._session = session
+        self._since = 0.0
+
+    async def check(self) -> None:
+        """Raises FirstwordError `busy`, which is retryable, if there is none."""
+        queue = await self._look()
+        if not queue.has_room:
+            raise busy(queue)
+        self._since = 0.0
+
+    async def enter(self, piece: str, last_id: str | None, *, wait: bool) -> None:
+        """Wait for room for this piece, or raise `busy`. `last_id`: what was published last."""
+        if self._since + estimate(piece) > CHECK_SEGMENTS and self._since:
+            await self._find(last_id, wait=wait)
+        self._since += estimate(piece)
+
+    async def _find(self, last_id: str | None, *, wait: bool) -> None:
+        clock = asyncio.get_running_loop().time
+        patient_until = clock() + CATCH_UP_S
+        while True:
+            queue = await self._look()
+            behind = _is_behind(queue.position, last_id) and clock() < patient_until
+            if queue.has_room and not behind:
+                break
+            if not wait and not behind:
+                raise busy(queue)
+            await asyncio.sleep(LOOK_S if not behind else LOOK_S / 20)
+        self._since = 0.0
+
+    async def _look(self) -> Queue:
+        commands = self._streams.commands
+
+        async def ask() -> Queue:
+            text, length, limit = await asyncio.gather(
+                commands.hmget(keys.text_state(self._session), "waiting", "position"),
+                commands.xlen(keys.segments(self._session)),
+                commands.hget(keys.CONFIG, "max_queued"),
+            )
+            waiting, position = text
+            return Queue(
+                waiting=int(waiting or 0) + int(length),
+                limit=int(limit or keys.DEFAULT_MAX_QUEUED),
+                position=None if position is None else position.decode(),
+            )
+
+        return await server_errors.insist(ask, self._streams.url)
+
+
+def _is_behind(position: str | None, last_id: str | None) -> bool:
+    """Whether the segmenter has not read what was published last; where there is none, it is not
+    waited for."""
+    return position is not None and last_id is not None and id_key(position) < id_key(last_id)
+
+
+def busy(queue: Queue) -> FirstwordError:
+    """There is no room: what to do."""
+    return FirstwordError(
+        "busy",
+        f"{queue.waiting} segments of this session wait to be spoken, of {queue.limit} that may: "
+        "publish more when some of them are",
+        retryable=True,
+    )

@@ -1,0 +1,150 @@
+"""What a publisher keeps of its open turns, and what it publishes again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstword import messages as m
+from firstword.errors import FirstwordError
+from firstword.outbox import KEPT_CHARACTERS, PIECE_COST, Outbox, Piece
+
+LOST = m.ErrorEvent(code="state_lost", message="lost", retryable=True)
+OTHERS: list[m.Audio] = [
+    LOST,
+    m.Gap(first="1-0"),
+    m.AudioChunk(turn="a", n=1, offset=0, data=b""),
+    m.ErrorEvent(code="no_audio", message="x", retryable=True, turn="a", n=1),
+]
+
+
+def text(turn: str, seq: int, text: str = "Hi.") -> m.Text:
+    return m.Text(session="s", turn=turn, seq=seq, text=text)
+
+
+def kept(*turns: str) -> Outbox:
+    """An outbox with two pieces and an end of each turn."""
+    outbox = Outbox()
+    for turn in turns:
+        for piece in (text(turn, 0), text(turn, 1), m.End(session="s", turn=turn, seq=2)):
+            outbox.check(piece)
+            outbox.keep(piece)
+    return outbox
+
+
+def started(turn: str, n: int) -> m.SegmentStarted:
+    return m.SegmentStarted(turn=turn, n=n, text="Hi.", start=0, end=3)
+
+
+def gap(turn: str | None, expected: int | None) -> m.ErrorEvent:
+    return m.ErrorEvent(code="gap", message="x", retryable=True, turn=turn, expected=expected)
+
+
+def turn_done(turn: str) -> m.TurnDone:
+    return m.TurnDone(turn=turn, segments=1, samples=0, reason="complete")
+
+
+def order(pieces: Sequence[Piece]) -> list[tuple[str | None, int | None]]:
+    return [(piece.turn, piece.seq) for piece in pieces]
+
+
+def test_what_is_open_is_published_again_in_its_order_and_marked() -> None:
+    outbox = kept("a", "b")
+    outbox.take(started("a", 7))
+    outbox.take(started("a", 8))
+    again = outbox.everything()
+    assert order(again) == [(turn, seq) for turn in "ab" for seq in range(3)]
+    assert [piece.again for piece in again] == [7] * 3 + [9] * 3
+    assert isinstance(again[2], m.End)
+
+
+def test_before_anything_was_heard_numbers_begin_at_the_first() -> None:
+    assert {piece.again for piece in kept("a").everything()} == {1}
+
+
+def test_the_number_of_a_silent_first_segment_counts() -> None:
+    outbox = kept("a")
+    outbox.take(m.SegmentDone(turn="a", n=5, samples=0))
+    outbox.take(m.SegmentDone(turn="a", n=6, samples=0))
+    assert {piece.again for piece in outbox.everything()} == {5}
+
+
+def test_a_gap_is_filled_from_where_it_begins() -> None:
+    outbox = kept("a", "b")
+    assert order(outbox.take(gap("a", 1))) == [("a", 1), ("a", 2)]
+    assert order(outbox.take(gap("b", None))) == [("b", 0), ("b", 1), ("b", 2)]
+    assert outbox.take(gap("c", 0)) == []
+    assert outbox.take(gap(None, 0)) == []
+
+
+def test_what_fills_a_gap_is_marked_where_some_of_the_turn_may_have_been_heard() -> None:
+    outbox = kept("a")
+    assert [piece.again for piece in outbox.take(gap("a", 1))] == [None, None]
+    outbox.take(started("a", 4))
+    assert [piece.again for piece in outbox.take(gap("a", 1))] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        turn_done("a"),
+        m.TurnCancelled(turn="a", sent={}, already_done=False),
+        m.TurnStarted(turn="b", voice="v", sample_rate=1),
+    ],
+)
+def test_a_turn_that_is_over_is_forgotten(event: m.Audio) -> None:
+    outbox = kept("a", "b")
+    assert outbox.take(event) == []
+    assert {piece.turn for piece in outbox.everything()} == {"b"}
+    assert (outbox.has("a"), outbox.has("b"), outbox.empty) == (False, True, False)
+
+
+def test_the_first_turn_and_those_of_others_are_over_before_none() -> None:
+    outbox = kept("a", "b")
+    outbox.take(m.TurnStarted(turn="x", voice="v", sample_rate=1))
+    outbox.take(m.TurnStarted(turn="a", voice="v", sample_rate=1))
+    assert {piece.turn for piece in outbox.everything()} == {"a", "b"}
+
+
+def test_a_closed_session_leaves_nothing_open() -> None:
+    outbox = kept("a", "b")
+    outbox.take(m.Closed(reason="closed"))
+    assert outbox.empty
+    outbox.forget("a")
+    assert outbox.everything() == []
+
+
+@pytest.mark.parametrize("event", OTHERS)
+def test_other_events_ask_for_nothing(event: m.Audio) -> None:
+    outbox = kept("a")
+    assert outbox.take(event) == []
+    assert outbox.has("a")
+
+
+def test_more_than_can_be_kept_is_refused() -> None:
+    outbox = Outbox()
+    outbox.keep(text("a", 0, "x" * (KEPT_CHARACTERS - 2 * PIECE_COST)))
+    outbox.check(m.End(session="s", turn="a", seq=1))
+    with pytest.raises(FirstwordError, match="turn of its own") as raised:
+        outbox.check(text("b", 0, "x"))
+    assert (raised.value.code, raised.value.retryable) == ("too_much", True)
+    outbox.forget("a")
+    outbox.check(text("b", 0, "x"))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=30))
+def test_its_weight_is_that_of_what_is_open(steps: list[tuple[str, bool]]) -> None:
+    outbox = Outbox()
+    for turn, over in steps:
+        if over:
+            outbox.take(turn_done(turn))
+        else:
+            outbox.keep(text(turn, 0, "x" * 100))
+    open_pieces = len(outbox.everything())
+    rest = KEPT_CHARACTERS - open_pieces * (100 + PIECE_COST)
+    outbox.check(text("d", 0, "x" * (rest - PIECE_COST)))
+    with pytest.raises(FirstwordError):
+        outbox.check(text("d", 0, "x" * (rest - PIECE_COST + 1)))
