@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from .tables import Table, load
 
@@ -13,9 +14,12 @@ _SCRIPTS = (
     ("th", re.compile("[\u0e00-\u0e7f]")),
     ("hi", re.compile("[\u0900-\u097f]")),
     ("ar", re.compile("[\u0600-\u06ff]")),
+    ("uk", re.compile("[іїєґІЇЄҐ]")),
     ("ru", re.compile("[\u0400-\u04ff]")),
+    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
 )
-_LATIN = ("en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr")
+_LATIN = ("en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr", "sv", "cs", "vi")  # add at the end
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -24,14 +28,15 @@ class Votes:
 
     __slots__ = ("counts",)
 
-    def __init__(self, counts: list[int] | None = None) -> None:
-        self.counts = counts or [0] * len(_LATIN)
+    def __init__(self, counts: Sequence[int] = ()) -> None:
+        self.counts = [*counts, *[0] * (len(_LATIN) - len(counts))]
 
     def table(self, context: str) -> Table:
         """The table for the text before a mark; the votes of that text are counted."""
-        for lang, script in _SCRIPTS:
-            if script.search(context):
-                return load(lang)
+        if not context.isascii():
+            for lang, script in _SCRIPTS:
+                if script.search(context):
+                    return load(lang)
         words = _WORD.findall(context.lower())
         for index, lang in enumerate(_LATIN):
             common = load(lang).function_words

@@ -355,6 +355,10 @@ def test_the_language_is_found_if_none_is_given() -> None:
         "Er wohnt im 5. Stock.",
         "Das ist gut und nicht zu hoch.",
     ]
+    assert texts_of(["Він живе у м. Львів. Це близько."], lang="auto") == [
+        "Він живе у м. Львів.",
+        "Це близько.",
+    ]
     assert texts_of(["これは本です。「はい。」と言った。"], lang="auto") == [
         "これは本です。",
         "「はい。」と言った。",
@@ -376,3 +380,16 @@ def test_a_snapshot_is_small_and_plain() -> None:
     again = Segmenter.restore(SegmenterOptions(), state)
     assert again.snapshot() == state
     assert len(repr(state)) < 1_000
+
+
+def test_a_snapshot_from_before_a_language_was_added_goes_on() -> None:
+    turn = segmenter(lang="auto")
+    turn.push("Das ist gut. ", 0.0)
+    state = turn.snapshot()
+    del state["scanner"]["votes"][5:]
+    again = Segmenter.restore(SegmenterOptions(lang="auto"), state)
+    events = again.push("Er wohnt hier. ", 0.0) + again.flush(0.0)
+    assert [event.text for event in events if isinstance(event, Segment)] == [
+        "Das ist gut.",
+        "Er wohnt hier.",
+    ]
