@@ -38,7 +38,7 @@ _WIDE = re.compile(f"[{CJK}]")
 # Every repetition is bounded or anchored: a hostile text costs no more than its length.
 _MARKED = re.compile(rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【{INVISIBLE}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s")
 _FENCE = re.compile(
-    r"^[ \t>]*(`{3,}|~{3,})[^\n`]*(?:\n(.*?)(?:^[ \t>]*\1[`~]*|\Z)|\Z)", re.DOTALL | re.MULTILINE
+    r"^[ \t>]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t>]*\1[`~]*|\Z)", re.DOTALL | re.MULTILINE
 )
 _IMAGE = re.compile(r"!\[([^\]\n]{0,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)")
 _LINK = re.compile(

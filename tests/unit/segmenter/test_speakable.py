@@ -41,7 +41,7 @@ from services.segmenter.speakable import announcement, speakable
         ("````md\n```\na b\n```\n````", "a b"),
         ('```\nx = "a"\ny\n```', 'x = "a". y'),
         ("```a b```", "a b"),
-        ("```python", ""),
+        ("```Hello there", "Hello there"),
         ("Hi <break time='1s'/>you.", "Hi you."),
         ('Say <sub alias="World Wide Web">WWW</sub>.', "Say World Wide Web."),
         ("A &amp; B", "A & B"),
