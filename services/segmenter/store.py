@@ -110,13 +110,19 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
 
 
 async def call_gateway(streams: Streams, held: Held) -> None:
-    """Have a gateway look at the session: what was stored last may have reached none.
+    """Have a gateway look at the session if work waits there: it may have reached none.
 
     A worker that died between the store and the call leaves that to its successor; a gateway
     that was just leaving was offered the session in vain.
     """
-    worker = await streams.commands.hget(keys.speech_state(held.session.name), "worker")
-    await _call(streams, held, worker)
+    name = held.session.name
+    state = keys.speech_state(name)
+    worker, position = await streams.commands.hmget(state, "worker", "position")
+    done = START if position is None else position.decode()
+    if await streams.range(keys.segments(name), done, count=1):
+        await _call(streams, held, worker)
+    else:
+        held.unheard = False
 
 
 async def _call(streams: Streams, held: Held, worker: bytes | None) -> None:

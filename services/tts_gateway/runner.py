@@ -97,6 +97,8 @@ class SessionRunner:
     async def _step(self) -> None:
         """Begin what can begin, then wait for what happens next and handle it."""
         hold = await self._feed()
+        if self._closed:
+            return
         timer = self._core.timer()
         patience = min(SWEEP_S, self._settings.idle_s) if self._core.idle else BUSY_S
         if hold:

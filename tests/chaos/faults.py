@@ -129,9 +129,12 @@ async def another_engine(play: Play) -> None:
     """All inference goes, and what takes its place makes other samples: segments begin anew."""
     deployment = play.deployment
     before = deployment.of("inference")
-    await deployment.start("inference", FIRSTWORD_STAMP_NAME="stamp 2")
+    other = await deployment.start("inference", FIRSTWORD_STAMP_NAME="stamp 2")
     await play.busiest("gateway")
     await deployment.kill(*before)
+    await deployment.complete()
+    await play.reached(0.7)
+    await deployment.kill(other)
     await deployment.complete()
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from firstword import keys
 from firstword.client import Firstword
 from tests.chaos import cpu
 from tests.chaos.deployment import Deployment, Worker
@@ -15,6 +16,7 @@ from tests.chaos.talk import Manner, Talk
 from tests.support import eventually
 
 LIMIT_S = 120.0
+LEFT_S = 10.0
 
 Faults = Callable[["Play"], Awaitable[None]]
 
@@ -122,6 +124,7 @@ async def play(
         talks = [Talk(clients, number, scenario.manner) for number in numbers]
         running = Play(deployment, talks, sum(talk.planned for talk in talks))
         await _run(running, scenario)
+        await _all_left(running)
     tally = Tally()
     for talk in talks:
         tally.add(talk.tally())
@@ -137,6 +140,21 @@ async def play(
         time.monotonic() - began,
         *cpu.shares(before, cpu.now(deployment.pids())),
     )
+
+
+async def _all_left(running: Play) -> None:
+    """Sessions that were closed are nobody's any more: no gateway keeps a place for them."""
+    names = {talk.name for talk in running.talks}
+
+    async def left() -> bool:
+        owners = await running.deployment.streams.state(keys.owners("gateway"))
+        free = await running.deployment.streams.commands.zrange(keys.free("gateway"), 0, -1)
+        return names.isdisjoint(owners) and names.isdisjoint(name.decode() for name in free)
+
+    try:
+        await eventually(left, "every closed session has been left", LEFT_S)
+    except AssertionError as error:
+        running.problems.append(str(error))
 
 
 async def _run(running: Play, scenario: Scenario) -> None:

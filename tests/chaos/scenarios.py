@@ -14,8 +14,6 @@ TWO = Manner(kind="two publishers", turns=2)
 SHELL = Manner(kind="shell", turns=2)
 LONG = Manner(turns=5)
 
-NEEDS_CLIENT = "until the client publishes its open turns again after state_lost"
-
 SCENARIOS = (
     Scenario("calm", faults.nothing),
     Scenario("kill -9 gateway", at(0.1, 0.5, what=kill("gateway"))),
@@ -40,9 +38,9 @@ SCENARIOS = (
     Scenario("cancel storm", faults.nothing, CANCELS),
     Scenario("cancel storm, kill", at(0.2, 0.5, what=kill("gateway", "segmenter")), CANCELS),
     Scenario("mixed", faults.many(seed=1, count=7), LONG),
-    Scenario("server kill, no file", at(0.3, what=faults.lose_server), off=NEEDS_CLIENT),
-    Scenario("FLUSHALL", at(0.3, what=faults.forget), off=NEEDS_CLIENT),
-    Scenario("late replica", at(0.3, what=faults.rewind), off=NEEDS_CLIENT),
+    Scenario("server kill, no file", at(0.3, what=faults.lose_server)),
+    Scenario("FLUSHALL", at(0.3, what=faults.forget)),
+    Scenario("late replica", at(0.3, what=faults.rewind)),
 )
 
 SHORT = Manner(turns=2, token_s=0.02, pause_s=0.4)

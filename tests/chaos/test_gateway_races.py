@@ -16,6 +16,7 @@ from firstword import keys
 from firstword import messages as m
 from firstword.errors import LeaseLost
 from firstword.streams import Streams
+from services.segmenter.admission import Memory
 from services.segmenter.reader import PartitionReader
 from services.segmenter.settings import SegmenterSettings
 from services.tts_gateway import runner
@@ -197,7 +198,7 @@ async def cancel_at(streams: Streams, upstream: Upstream, step: int, after: bool
     """One run in which the gateway's step waits until a segmenter has answered a cancel."""
     run = Run(streams, upstream, step, after)
     name, hand = run.hand.name, run.hand
-    segmenter = PartitionReader(streams, str(step), "segmenter", SegmenterSettings())
+    segmenter = PartitionReader(streams, str(step), "segmenter", SegmenterSettings(), Memory(1.0))
 
     async def publish(**fields: str) -> None:
         await streams.append(keys.ingress(step), {"session": name, **fields})

@@ -19,6 +19,7 @@ from firstword.errors import LeaseLost
 from firstword.ids import id_key
 from firstword.streams import Streams
 from services.segmenter import reader
+from services.segmenter.admission import Memory
 from services.segmenter.reader import PartitionReader
 from services.segmenter.settings import SegmenterSettings
 from services.segmenter.store import GATEWAY
@@ -30,6 +31,7 @@ BEFORE = ("One is said. Two follows", " it, ")
 AFTER = ("as ever. Three is", " the tail.")
 AT_ONCE = "as ever. Three is the tail."
 SENTENCES = ["One is said.", "Two follows it, as ever.", "Three is the tail."]
+ROOM = Memory(1.0)
 MOST = 24
 """More steps than any of these runs makes."""
 
@@ -78,7 +80,7 @@ class Run:
         self, streams: Streams, worker: str, settings: SegmenterSettings = SETTINGS
     ) -> asyncio.Task[None]:
         """A worker that is told to leave when the partition is another's."""
-        reader = PartitionReader(streams, self.unit, worker, settings)
+        reader = PartitionReader(streams, self.unit, worker, settings, ROOM)
         task = asyncio.create_task(reader.run(asyncio.Event()))
         self.tasks.append(task)
         return task
@@ -90,7 +92,7 @@ class Run:
         async def work() -> None:
             while True:
                 with contextlib.suppress(LeaseLost):
-                    await PartitionReader(self.streams, self.unit, worker, settings).run(
+                    await PartitionReader(self.streams, self.unit, worker, settings, ROOM).run(
                         asyncio.Event()
                     )
 
@@ -283,5 +285,23 @@ async def test_a_turn_that_nobody_ends_is_ended_by_the_successor(streams: Stream
         ends = await eventually(ended, "the turn is ended")
         assert [(end.turn, end.reason, end.segments) for end in ends] == [("t", "abandoned", 2)]
         assert await run.said() == ["One is said.", "And then"]
+    finally:
+        await run.stop()
+
+
+async def test_a_session_that_is_spoken_is_offered_to_nobody(streams: Streams) -> None:
+    run = Run(streams, 1, after=False)
+    try:
+        first = run.start(streams, "first")
+        await run.publish("One is said.", end="1")
+        await run.put(type="close")
+        await eventually(run.all_read, "all is read")
+        await streams.commands.xtrim(keys.segments(run.name), maxlen=0)  # a gateway has said it
+        await run.forget_offer()
+        first.cancel()
+        run.succeed("second")
+        await run.put(session="other", text="Another session speaks.", end="1")
+        await eventually(run.all_read, "the second has looked at all that the first had")
+        assert not await run.offered()
     finally:
         await run.stop()
