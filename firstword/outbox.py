@@ -14,6 +14,8 @@ from firstword.errors import FirstwordError
 
 KEPT_CHARACTERS = 4_000_000
 """In all open turns of a session: some days of speech."""
+REFUSALS = ("overloaded", "server_full")
+"""Errors that end a turn: of an overloaded one what was taken is still spoken."""
 PIECE_COST = 64
 """What a piece weighs beside its characters."""
 
@@ -101,6 +103,8 @@ class Outbox:
     def _on_error(self, error: m.ErrorEvent) -> list[Piece]:
         turn = self._turns.get(error.turn or "")
         if turn is None or error.code != "gap":
+            if error.code == "server_full":
+                self.forget(error.turn or "")  # none of it was taken
             return []
         missing = _from(turn.pieces, error.expected or 0)
         if not turn.first_n:

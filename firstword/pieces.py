@@ -29,14 +29,15 @@ class TurnOver(FirstwordError):
 
 
 class TurnCut(FirstwordError):
-    """The server ended the turn before we did: too much waits, or nothing came for too long."""
+    """The server ended the turn before we did: too much waits, it is full, or nothing came for too
+    long."""
 
     def __init__(self, turn: str, reason: str) -> None:
         super().__init__(
             reason,
             f"turn {turn} was ended by the server ({reason}): what came after is not spoken. "
             "Publish it in another turn",
-            retryable=reason == "overloaded",
+            retryable=reason != "abandoned",
         )
 
 

@@ -304,9 +304,9 @@ class Session:
         ):
             await self._publish(cancel)
 
-    def _on_over(self, event: m.TurnDone | m.TurnCancelled) -> None:
-        if event.turn in self._next_seq:
-            self._finish(event.turn, event.reason if isinstance(event, m.TurnDone) else "")
+    def _on_over(self, turn: str, reason: str) -> None:
+        if turn in self._next_seq:
+            self._finish(turn, reason)
 
     # -- inside -----------------------------------------------------------------------------------
 

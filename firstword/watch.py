@@ -14,7 +14,7 @@ from firstword import messages as m
 from firstword.errors import DecodeError
 from firstword.ids import id_key
 from firstword.listener import STATE_LOST
-from firstword.outbox import Outbox, Piece
+from firstword.outbox import REFUSALS, Outbox, Piece
 from firstword.streams import Entry, Streams, pause
 
 LOOK_S = 0.5
@@ -44,8 +44,8 @@ async def is_known(streams: Streams, session: str, published: Published) -> bool
 
 
 class Watch:
-    """One session's, for one publisher. `again(pieces, lost)` publishes pieces again, `over(event)`
-    is told of each turn's end."""
+    """One session's, for one publisher. `again(pieces, lost)` publishes pieces again. `over(turn,
+    reason)` is told of turns that take no more text, '' for one that was cancelled."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Watch:
         session: str,
         outbox: Outbox,
         again: Callable[[Sequence[Piece], bool], Awaitable[None]],
-        over: Callable[[m.TurnDone | m.TurnCancelled], None],
+        over: Callable[[str, str], None],
     ) -> None:
         self._streams = streams
         self._session = session
@@ -115,8 +115,15 @@ class Watch:
             return
         if message is None:
             return
-        if isinstance(message, m.ErrorEvent) and message.code == STATE_LOST.code:
-            self._lost = True
         self._wanted += self._outbox.take(message)
-        if isinstance(message, m.TurnDone | m.TurnCancelled):
-            self._over(message)
+        match message:
+            case m.ErrorEvent(code=STATE_LOST.code):
+                self._lost = True
+            case m.ErrorEvent(code=code, turn=str(turn)) if code in REFUSALS:
+                self._over(turn, code)
+            case m.TurnDone():
+                self._over(message.turn, message.reason)
+            case m.TurnCancelled():
+                self._over(message.turn, "")
+            case _:
+                pass

@@ -252,6 +252,15 @@ class PartitionReader:
             if held.session.busy:
                 await self._streams.tell(name, event)
 
+    async def farewell(self) -> None:
+        """The partition was taken from us. Another worker goes on with what is there; where the
+        server has less than we had stored, whoever listens is told."""
+        for name, held in list(self._held.items()):
+            raw = await self._streams.commands.hget(keys.text_state(name), "rev")
+            if int(raw or 0) >= held.rev:
+                del self._held[name]
+        await self._tell_state_lost()
+
     async def _store(self, now: float) -> None:
         """Keep what has been open for a while, move the cursor, let idle sessions go."""
         old: dict[str, list[Output]] = {

@@ -27,6 +27,7 @@ MEMORY_S = 2.0
 class _Running:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    reader: PartitionReader | None = None
 
 
 class SegmenterService:
@@ -36,6 +37,7 @@ class SegmenterService:
         self._settings = settings
         self._streams = Streams(settings.redis_url)
         self._running: dict[str, _Running] = {}
+        self._farewells: set[asyncio.Task[None]] = set()
         self._memory = Memory(settings.memory_limit_share)
         self._ownership = Ownership(
             self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
@@ -75,8 +77,20 @@ class SegmenterService:
 
     def _abandon(self, unit: str) -> None:
         running = self._running.pop(unit, None)
-        if running is not None and running.task is not None:
-            running.task.cancel()
+        if running is None or running.task is None:
+            return
+        running.task.cancel()
+        if running.reader is not None:
+            farewell = asyncio.create_task(self._say_farewell(unit, running.reader))
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
+
+    async def _say_farewell(self, unit: str, reader: PartitionReader) -> None:
+        try:
+            await reader.farewell()
+        except Exception as error:  # the clients' own looking remains
+            name = type(error).__name__
+            telemetry.logger().warning("farewell_failed", unit=unit, error=name)
 
     def _hand_over(self, unit: str) -> None:
         running = self._running.get(unit)
@@ -89,13 +103,7 @@ class SegmenterService:
         """Keep a reader on the unit until it is handed over or another's."""
         failures = 0
         while not running.stop.is_set():
-            reader = (
-                DoorReader(self._streams, self._ownership.worker, self._settings)
-                if unit == DOOR
-                else PartitionReader(
-                    self._streams, unit, self._ownership.worker, self._settings, self._memory
-                )
-            )
+            reader = self._reader(unit, running)
             try:
                 await reader.run(running.stop)
             except Exception as error:  # whatever the client raises, the unit goes on
@@ -105,6 +113,13 @@ class SegmenterService:
                 await pause(failures)
         self._running.pop(unit, None)
         await self._release(unit)
+
+    def _reader(self, unit: str, running: _Running) -> DoorReader | PartitionReader:
+        worker = self._ownership.worker
+        if unit == DOOR:
+            return DoorReader(self._streams, worker, self._settings)
+        running.reader = PartitionReader(self._streams, unit, worker, self._settings, self._memory)
+        return running.reader
 
     async def _release(self, unit: str) -> None:
         """Until it is done: a unit that stayed ours would be nobody's work."""
@@ -139,3 +154,5 @@ class SegmenterService:
             running.stop.set()
         if tasks:
             await asyncio.wait(tasks, timeout=DRAIN_S)
+        if self._farewells:
+            await asyncio.wait(self._farewells, timeout=DRAIN_S)

@@ -231,14 +231,30 @@ async def test_leaving_stops_the_looking(redis_url: str) -> None:
 # -- turns that the server ends -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("reason", "retryable"), [("abandoned", False), ("overloaded", True)])
+def ended(reason: str) -> m.Audio:
+    return m.TurnDone(turn="t", segments=1, samples=0, reason=reason)
+
+
+def refused(code: str) -> m.Audio:
+    return m.ErrorEvent(code=code, message="x", retryable=True, turn="t")
+
+
+@pytest.mark.parametrize(
+    ("event", "reason", "retryable"),
+    [
+        (ended("abandoned"), "abandoned", False),
+        (ended("overloaded"), "overloaded", True),
+        (refused("overloaded"), "overloaded", True),
+        (refused("server_full"), "server_full", True),
+    ],
+)
 async def test_a_turn_that_the_server_ended_takes_no_more(
-    firstword: Firstword, streams: Streams, reason: str, retryable: bool
+    firstword: Firstword, streams: Streams, event: m.Audio, reason: str, retryable: bool
 ) -> None:
     session = firstword.session("s")
     await say(session, "One.", end=False)
-    await put(streams, m.TurnDone(turn="t", segments=1, samples=0, reason=reason))
-    await idle(firstword)
+    await put(streams, event)
+    await eventually(lambda: not session._next_seq, "the turn takes no more")
     with pytest.raises(TurnCut, match="another turn") as raised:
         await session.text("Two.", "t")
     assert (raised.value.code, raised.value.retryable) == (reason, retryable)

@@ -102,6 +102,16 @@ def test_a_turn_that_is_over_is_forgotten(event: m.Audio) -> None:
     assert (outbox.has("a"), outbox.has("b"), outbox.empty) == (False, True, False)
 
 
+def test_of_a_turn_that_a_full_server_refused_nothing_was_taken() -> None:
+    outbox = kept("a", "b")
+    for code in ("overloaded", "server_full"):
+        refused = m.ErrorEvent(code=code, message="x", retryable=True, turn="a")
+        assert outbox.take(refused) == []
+        assert outbox.has("a") is (code == "overloaded")
+    assert outbox.take(m.ErrorEvent(code="server_full", message="x", retryable=True)) == []
+    assert outbox.has("b")
+
+
 def test_the_first_turn_and_those_of_others_are_over_before_none() -> None:
     outbox = kept("a", "b")
     outbox.take(m.TurnStarted(turn="x", voice="v", sample_rate=1))
