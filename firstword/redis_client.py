@@ -195,5 +195,6 @@ async def _is_cluster_node(url: str, timeout_s: float) -> bool:
     except exceptions.ResponseError:
         return False  # cluster mode is off, or a proxy hides it
     finally:
-        await client.aclose()
+        # redis-py closes in tasks of its own: a cancel that comes now would leave the socket open.
+        await asyncio.shield(client.aclose())
     return True

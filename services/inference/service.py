@@ -30,6 +30,9 @@ AUDIO_AHEAD = 16
 MAX_OUTBOX = 1024
 """Frames that may wait at all: a client that asks and never reads is disconnected."""
 
+HEARTBEAT_S = 20.0
+"""Between pings to a client: one that is gone without a word, or frozen, is dropped."""
+
 GOODBYE_S = 2.0
 """How long a stopped connection may take for its last frames and the closing handshake."""
 
@@ -87,7 +90,11 @@ class InferenceService:
             raise web.HTTPServiceUnavailable(text="draining: connect elsewhere")
         # Text is decoded by our codec, which answers bad UTF-8 instead of dropping the session.
         ws = web.WebSocketResponse(
-            timeout=GOODBYE_S, max_msg_size=MAX_MESSAGE_BYTES, compress=False, decode_text=False
+            timeout=GOODBYE_S,
+            heartbeat=HEARTBEAT_S,
+            max_msg_size=MAX_MESSAGE_BYTES,
+            compress=False,
+            decode_text=False,
         )
         await ws.prepare(request)
         limits = Limits(self._settings.max_text_chars, self._settings.max_queued)
