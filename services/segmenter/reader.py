@@ -42,13 +42,13 @@ class CursorKeeper:
 
     async def acquire(self) -> list[str]:
         """Install our token; returns the sessions that were held."""
-        saved = await self._streams.acquire(
-            [keys.ingress_state(self._unit)], self._token, self._worker
-        )
+        state = keys.ingress_state(self._unit)
+        saved = await self._streams.acquire([state], self._token, self._worker)
         self.read = self._stored = saved.get("cursor", START.encode()).decode()
-        if await self.never_had(self.read):
+        if await self._is_of_another():
             self.recreated = True
             self.read = self._stored = START
+            await self._streams.commands.hdel(state, "cursor")
         members = await self._streams.commands.zrange(keys.ingress_open(self._unit), 0, -1)
         return [member.decode() for member in members]
 
@@ -69,12 +69,18 @@ class CursorKeeper:
             self._check_at = _now() + CHECK_S
         return found.get(self.stream, [])
 
+    async def _is_of_another(self) -> bool:
+        """Whether the cursor is of a stream that is gone: all up to a cursor is trimmed."""
+        first = await self._streams.range(self.stream, START, count=1)
+        unread = bool(first) and id_key(first[0].id) <= id_key(self.read)
+        return unread or await self.never_had(self.read)
+
     async def never_had(self, entry_id: str) -> bool:
         """Whether the stream has not come to this entry: it was read from one that is gone."""
         return id_key(await self._streams.last_id(self.stream)) < id_key(entry_id)
 
     async def store(self, cursor: str, opened: list[str], done: list[str]) -> None:
-        """Move the stored cursor and trim what it has passed. Raises LeaseLost."""
+        """Move the stored cursor and trim what it has passed. Raises LeaseLost, StateLost."""
         if cursor == self._stored and not opened and not done:
             return
         key_list = [
@@ -83,7 +89,10 @@ class CursorKeeper:
             keys.ingress_open(self._unit),
         ]
         args = [self._token, cursor, id_after(cursor), len(opened), *opened, *done]
-        if await self._streams.script("commit_ingress", key_list, args) != 1:
+        status = await self._streams.script("commit_ingress", key_list, args)
+        if status == -2:
+            raise StateLost(f"ingress {self._unit}")
+        if status != 1:
             telemetry.fenced_commits.labels("segmenter").inc()
             raise LeaseLost(f"ingress {self._unit}")
         self._stored = cursor
@@ -151,18 +160,17 @@ class PartitionReader:
         self._indexed = set(await self._cursor.acquire())
         for held in await asyncio.gather(*map(self._hold, self._indexed)):
             held.unheard = True  # whoever stored something last may have died before it called
-        while not stop.is_set():
-            await self._step(stop)
-        await self._store_all()
-
-    async def _step(self, stop: asyncio.Event) -> None:
-        outputs: dict[str, list[Output]] = {}
         try:
-            entries = await self._cursor.wait(stop, self._patience())
+            while not stop.is_set():
+                await self._step(stop)
+            await self._store_all()
         except StateLost:
             await self._tell_state_lost()
             raise
-        for entry in entries:
+
+    async def _step(self, stop: asyncio.Event) -> None:
+        outputs: dict[str, list[Output]] = {}
+        for entry in await self._cursor.wait(stop, self._patience()):
             await self._take(entry, outputs)
             self._cursor.read = entry.id
         now = _now()
@@ -225,7 +233,7 @@ class PartitionReader:
                 self._streams, name, new_token(), self._worker, self._defaults, _now()
             )
             ahead = id_key(held.position) > id_key(self._cursor.read)
-            if ahead and await self._cursor.never_had(held.position):
+            if ahead and (self._cursor.recreated or await self._cursor.never_had(held.position)):
                 held.position = held.seen = START
             self._held[name] = held
         return held
@@ -235,11 +243,9 @@ class PartitionReader:
             async with asyncio.TaskGroup() as tasks:
                 for name, made in outputs.items():
                     tasks.create_task(commit(self._streams, self._held[name], made))
-        except* StateLost as group:
-            await self._tell_state_lost()
-            raise group.exceptions[0] from None
-        except* LeaseLost as group:
-            raise group.exceptions[0] from None
+        except* (StateLost, LeaseLost) as group:
+            found = sorted(group.exceptions, key=lambda error: isinstance(error, LeaseLost))
+            raise found[0] from None  # a state that is lost first: it is told
 
     async def _tell_state_lost(self) -> None:
         """The server forgot what we had committed: whoever listens is told before we start over."""

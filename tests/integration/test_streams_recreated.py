@@ -9,12 +9,37 @@ import pytest
 from firstword import keys
 from firstword import messages as m
 from firstword.client import Listener, collect
+from firstword.errors import StateLost
+from firstword.ids import START
+from firstword.streams import Streams
 from services.segmenter import reader
 from tests.e2e.stack import Stack, tone_pcm, until_done
 
 pytestmark = pytest.mark.streams
 
 PARTITION = keys.ingress(keys.partition_of("demo", keys.DEFAULT_PARTITIONS))
+
+
+async def test_what_was_not_read_is_not_trimmed(redis_url: str) -> None:
+    streams = Streams(redis_url)
+    keeper = reader.CursorKeeper(streams, "3", "w1")
+    await keeper.acquire()
+    await streams.commands.xadd(keeper.stream, {"a": "b"}, id="7-1")
+    await keeper.store("7-1", ["demo"], [])
+    assert await streams.range(keeper.stream, START) == [], "it was read"
+    await keeper.store("7-2", [], [])
+
+    await streams.commands.delete(keeper.stream)
+    for entry_id in ("5-1", "9-1"):
+        await streams.commands.xadd(keeper.stream, {"a": "b"}, id=entry_id)
+    with pytest.raises(StateLost):
+        await keeper.store("9-1", [], [])
+    assert len(await streams.range(keeper.stream, START)) == 2
+    assert await keeper.acquire() == ["demo"]
+    assert keeper.read == START
+    await keeper.store("5-1", [], [])
+    assert [entry.id for entry in await streams.range(keeper.stream, START)] == ["9-1"]
+    await streams.close()
 
 
 @pytest.fixture
