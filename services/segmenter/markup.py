@@ -25,6 +25,7 @@ _PARTIAL = re.compile(
     rf"<(?:/?(?:(?:{_KNOWN})[\s/][^<>\n]{{0,240}}|[A-Za-z][\w:.-]{{0,30}}\s?/?)?)$"
 )
 _LINE_BREAK = re.compile(r"[\n\r]")
+_FENCE_STOP = re.compile(r"[\n\r`~]")
 
 
 @dataclass(slots=True)
@@ -77,6 +78,8 @@ class Protected:
 
     def _find_fence_end(self, text: str, pos: int, final: bool) -> tuple[int, str]:
         """`find_end` of a fence, which is never lost."""
+        if _FENCE_STOP.search(text, pos) is None:
+            return len(text), "open"
         run = self.close.lstrip("\n")
         if self.close == run:
             first = _LINE_BREAK.search(text, pos)
