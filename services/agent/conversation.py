@@ -57,6 +57,7 @@ class Conversation:
         self._source = source
         self._outlet = outlet
         self._patience_s = patience_s
+        self._silenced: set[str] = set()
 
     def begin(self, say: Say) -> Turn:
         """Name a turn and start its clock; `write` it next. Raises RequestError."""
@@ -96,12 +97,21 @@ class Conversation:
             except TimeoutError:
                 await self._give_up_on_written_turns()
                 continue
-            self._time_first_audio(event.message)
-            await self._outlet.event(event.message)
-            if isinstance(event.message, m.TurnDone):
-                self.end(event.message.turn, "complete")
-            elif isinstance(event.message, m.TurnCancelled):
-                self.end(event.message.turn, "cancelled")
+            await self._hand_on(event.message)
+
+    def silence(self, name: str | None) -> None:
+        """The caller wants this turn stopped, without a name all it asked for: what is still on
+        its way to a slow caller is not handed on."""
+        self._silenced |= set(self.turns) if name is None else {name}
+
+    async def _hand_on(self, message: m.Audio) -> None:
+        if isinstance(message, m.AudioChunk) and message.turn in self._silenced:
+            return
+        self._time_first_audio(message)
+        await self._outlet.event(message)
+        if isinstance(message, m.TurnDone | m.TurnCancelled):
+            self._silenced.discard(message.turn)
+            self.end(message.turn, "complete" if isinstance(message, m.TurnDone) else "cancelled")
 
     def end(self, name: str, outcome: str) -> None:
         """Count a turn of ours as over; a name that is not ours changes nothing."""

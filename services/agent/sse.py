@@ -19,6 +19,7 @@ HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # a proxy that collects the stream would undo what we are for
 }
+KEEPALIVE_S = 15.0  # what is silent for a minute is cut by many a load balancer
 
 
 class SseOutlet:
@@ -49,9 +50,18 @@ class SseOutlet:
             for event in self._turn.finish(reason):
                 await self._send(event)
 
+    async def keep_alive(self) -> None:
+        """Send a comment now and then, however long there is nothing to tell; never returns."""
+        while True:
+            await asyncio.sleep(KEEPALIVE_S)
+            await self._write(": still here")
+
     async def _send(self, event: dict[str, Any]) -> None:
+        await self._write(f"data: {json.dumps(event)}")
+
+    async def _write(self, line: str) -> None:
         try:
-            await self._response.write(f"data: {json.dumps(event)}\n\n".encode())
+            await self._response.write(f"{line}\n\n".encode())
         except ConnectionError as error:
             raise CallerGone from error
 
@@ -66,9 +76,13 @@ async def speak(session: Session, conversation: Conversation, outlet: SseOutlet,
     failure: FirstwordError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(conversation.write(turn))
+            beside = [
+                tasks.create_task(conversation.write(turn)),
+                tasks.create_task(outlet.keep_alive()),
+            ]
             await conversation.follow(turn)
-            writing.cancel()
+            for task in beside:
+                task.cancel()
     except* FirstwordError as group:
         failure = next(e for e in group.exceptions if isinstance(e, FirstwordError))
     except* CallerGone:

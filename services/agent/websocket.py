@@ -120,6 +120,7 @@ class Call:
 
     async def _cancel(self, request: Cancel) -> None:
         """The receipt comes to the caller with the session's events."""
+        self._conversation.silence(request.turn)
         try:
             await self._session.cancel(request.turn, request.played)
         except FirstwordError as error:
