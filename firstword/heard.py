@@ -69,6 +69,8 @@ class Heard:
         """The event as the listener is to see it: as it is, without what it knows, or None."""
         if isinstance(message, m.Gap | m.Closed) or message.turn is None:
             return message
+        if isinstance(message, m.ErrorEvent) and message.n is None:
+            return message  # about the turn, or about a cancel of it
         name = message.turn
         if isinstance(message, m.TurnCancelled):  # the answer to a cancel, also to a second one
             self._end(name)
@@ -177,10 +179,8 @@ def _restarted(turn: _Turn, message: m.SegmentRestarted) -> m.SegmentRestarted |
 def _over(
     turn: _Turn, message: m.SegmentDone | m.ErrorEvent
 ) -> m.SegmentDone | m.ErrorEvent | None:
-    """A segment is over; an error without a number is of the turn."""
-    if message.n is None:
-        return message
-    if message.n in turn.muted:
+    """A segment is over."""
+    if message.n is None or message.n in turn.muted:
         return None
     segment = _ours(turn, message.n)
     if segment is None:

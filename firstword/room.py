@@ -11,7 +11,7 @@ from firstword.ids import id_key
 from firstword.streams import Streams
 
 CHECK_SEGMENTS = 32
-"""About so many are published between two looks at the queue."""
+"""About so many are published between two looks at the queue, or a quarter of what may wait."""
 LOOK_S = 0.2
 CATCH_UP_S = 2.0
 """For so long the segmenter is waited for, so that what it has not read yet is counted too."""
@@ -45,6 +45,7 @@ class Room:
         self._streams = streams
         self._session = session
         self._since = 0.0
+        self._every = CHECK_SEGMENTS // 4  # until the limit is known
 
     async def check(self) -> None:
         """Raises FirstwordError `busy`, which is retryable, if there is none."""
@@ -55,7 +56,7 @@ class Room:
 
     async def enter(self, piece: str, last_id: str | None, *, wait: bool) -> None:
         """Wait for room for this piece, or raise `busy`. `last_id`: what was published last."""
-        if self._since + estimate(piece) > CHECK_SEGMENTS and self._since:
+        if self._since and self._since + estimate(piece) > self._every:
             await self._find(last_id, wait=wait)
         self._since += estimate(piece)
 
@@ -88,7 +89,9 @@ class Room:
                 position=None if position is None else position.decode(),
             )
 
-        return await server_errors.insist(ask, self._streams.url)
+        queue = await server_errors.insist(ask, self._streams.url)
+        self._every = max(1, min(CHECK_SEGMENTS, queue.limit // 4))
+        return queue
 
 
 def _is_behind(position: str | None, last_id: str | None) -> bool:

@@ -41,6 +41,7 @@ SPOKEN = ("en-us", "en-gb")  # what the inference service has a pronunciation fo
 MAX_REQUEST_BYTES = 1_048_576
 PING_S = 2.0
 FAREWELL_S = 8.0
+RETRY_AFTER_S = "5"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -104,12 +105,13 @@ class AgentService:
         outlet = SseOutlet(response)
         try:
             async with self._conversation(say.session, outlet, "sse") as (session, conversation):
+                await session.check_room()  # else the caller would wait for others without a word
                 await response.prepare(request)
                 await speak(session, conversation, outlet, say)
         except CallerGone:
             pass
         except FirstwordError as error:
-            return web.json_response(error_event(error), status=503)
+            return _unavailable(error)
         return response
 
     async def _ws(self, request: web.Request) -> web.StreamResponse:
@@ -127,7 +129,7 @@ class AgentService:
                 await socket.prepare(request)
                 await Call(socket, outlet, session, conversation, limits, max_turns).run()
         except FirstwordError as error:
-            return web.json_response(error_event(error), status=503)
+            return _unavailable(error)
         return socket
 
     @asynccontextmanager
@@ -195,6 +197,15 @@ async def _part(session: Session, conversation: Conversation, *, close: bool) ->
     if close:
         with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
             await session.close()
+
+
+def _unavailable(error: FirstwordError) -> web.Response:
+    """The server cannot be used now: it is away, or the session has enough to do."""
+    if error.code != "busy":
+        return web.json_response(error_event(error), status=503)
+    telemetry.refused_requests.labels(error.code).inc()
+    headers = {"Retry-After": RETRY_AFTER_S}
+    return web.json_response(error_event(error), status=429, headers=headers)
 
 
 def _refusal(error: RequestError, status: int = 400) -> web.Response:

@@ -113,6 +113,7 @@ class Call:
     async def _write(self, turn: Turn) -> None:
         await self._outlet.send(agent_start(self._session.name, turn.name, turn.say.mode))
         try:
+            await self._session.check_room()
             await self._conversation.write(turn)
         except FirstwordError as error:
             self._conversation.end(turn.name, "failed")

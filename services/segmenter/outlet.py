@@ -14,10 +14,17 @@ HINTS_UP_TO = 8
 
 @dataclass(slots=True, eq=False)
 class Outlet:
-    """`n`: number of the session's last segment. `queued`: entries that wait before the gateway."""
+    """`n`: number of the session's last segment. `stored`: entries that were seen to wait before a
+    gateway; `made`: segments that left since, and are not stored yet."""
 
     n: int = 0
-    queued: int = 0
+    stored: int = 0
+    made: int = 0
+
+    @property
+    def queued(self) -> int:
+        """How many wait before the gateway, as far as is known."""
+        return self.stored + self.made
 
     def leave(self, turn: Turn, segment: m.Segment) -> list[Output]:
         """Give a segment its number; it leaves, unless listeners have it from before a loss."""
@@ -28,7 +35,7 @@ class Outlet:
                 return [Skipped("heard")]
             if segment.start == turn.heard.start:
                 skips = turn.heard.samples or None
-        self.queued += 1
+        self.made += 1
         return [ForGateway(replace(segment, n=self.n, skip_samples=skips))]
 
     def hint(self, turn: Turn, event: core.Tentative | core.Revoke) -> list[Output]:

@@ -205,6 +205,9 @@ class PartitionReader:
             return
         if not await self._admit(held, messages, now):
             return
+        if held.session.full:  # it was; the gateway tells nobody when it takes something
+            segments = keys.segments(held.session.name)
+            held.session.looked(await self._streams.commands.xlen(segments))
         made = held.session.handle(entry.id, messages, now)
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)

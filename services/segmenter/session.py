@@ -76,7 +76,16 @@ class Session:
 
     def committed(self, queued: int) -> None:
         """All outputs are stored; so many entries wait before the gateway."""
-        self._outlet.queued = queued
+        self._outlet.stored, self._outlet.made = queued, 0
+
+    def looked(self, queued: int) -> None:
+        """So many entries wait before the gateway now, without those that are not stored yet."""
+        self._outlet.stored = queued
+
+    @property
+    def full(self) -> bool:
+        """Whether as much waits to be spoken as may, as far as is known."""
+        return self._outlet.queued + self.waiting >= self._defaults.max_queued
 
     @property
     def waiting(self) -> int:
@@ -183,8 +192,8 @@ class Session:
                 return last
             if not isinstance(message, m.Text):
                 return Skipped("nothing_open")
-            told, self._refused_unnamed = self._refused_unnamed, self._full
-            if told and self._full:
+            told, self._refused_unnamed = self._refused_unnamed, self.full
+            if told and self.full:
                 return Skipped("overloaded")  # said once, not at every token
             name = entry_id
         elif name in self._finished:
@@ -238,7 +247,7 @@ class Session:
             return self._release(turn, turn.resend, now) if turn.resend.full else []
         match message:
             case m.Text():
-                if self._full and message.again is None:
+                if self.full and message.again is None:
                     return self._overload(turn, now)
                 out = self._set_manner(turn, message, now)
                 return out + self._speak(turn, turn.segmenter.push(message.text, now))
@@ -267,11 +276,6 @@ class Session:
         return out
 
     # -- too much, and again ----------------------------------------------------------------------
-
-    @property
-    def _full(self) -> bool:
-        """Whether as much waits to be spoken as may."""
-        return self._outlet.queued + self.waiting >= self._defaults.max_queued
 
     def _overload(self, turn: Turn, now: float) -> list[Output]:
         """The turn ends: what was taken of it is spoken, this text is not."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from firstword import messages as m
 from firstword.client import Event, Firstword
@@ -28,11 +28,17 @@ QUICK = ToneOptions(ms_per_char=5.0)
 
 
 class Stack:
-    """Segmenter, gateway and inference; `firstword` is a client of it."""
+    """Segmenter, gateway and inference; `firstword` is a client of it.
 
-    def __init__(self, redis_url: str, engine: Callable[[], Synthesizer] | None = None) -> None:
+    `segmenter` are settings of the segmenter.
+    """
+
+    def __init__(
+        self, redis_url: str, engine: Callable[[], Synthesizer] | None = None, **segmenter: Any
+    ) -> None:
         self.redis_url = redis_url
         self.firstword = Firstword(redis_url)
+        self._segmenter = segmenter
         self._engine = engine or (lambda: ToneSynthesizer(QUICK))
         self._stop = asyncio.Event()
         self._services: list[asyncio.Task[None]] = []
@@ -54,7 +60,7 @@ class Stack:
         return self
 
     async def start_segmenter(self) -> None:
-        settings = SegmenterSettings(redis_url=self.redis_url, http_port=0)
+        settings = SegmenterSettings(redis_url=self.redis_url, http_port=0, **self._segmenter)
         service = SegmenterService(settings)
         self._services.append(asyncio.create_task(service.run(self._stop)))
 

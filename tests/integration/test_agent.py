@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from firstword import keys, telemetry
 from firstword import messages as m
-from firstword import telemetry
 from firstword.client import Firstword
 from services.agent.core import Say
 from services.agent.scripted import ScriptedSource
@@ -309,3 +309,18 @@ async def test_the_page_and_what_it_needs(agent: aiohttp.ClientSession) -> None:
 
 async def _equal(answer: Any, wanted: int) -> bool:
     return bool(await answer == wanted)
+
+
+async def test_a_session_with_enough_to_say_takes_no_more(
+    redis_url: str, path: PathDouble, agent: aiohttp.ClientSession
+) -> None:
+    async with Firstword(redis_url) as firstword:
+        commands = firstword.streams.commands
+        await commands.hset(keys.text_state("demo"), "waiting", 101)
+        async with agent.post("/invocations", json={"text": TEXT, "session": "demo"}) as response:
+            assert response.status == 429
+            assert response.headers["Retry-After"] == "5"
+            body = await response.json()
+        assert (body["code"], body["retryable"]) == ("busy", True)
+        await commands.hset(keys.text_state("demo"), "waiting", 100)
+        assert sound(await invoke(agent, text=TEXT, session="demo")) == TEXT

@@ -200,6 +200,18 @@ async def test_a_server_that_forgot_everything_is_told(
     assert error["code"] == "state_lost"
 
 
+async def test_a_session_with_enough_to_say_takes_no_more(socket: Socket, redis_url: str) -> None:
+    async with Firstword(redis_url) as firstword:
+        commands = firstword.streams.commands
+        await commands.hset(keys.text_state("demo"), "waiting", 101)
+        await socket.send_json({"type": "say", "text": "Too much.", "turn": "t"})
+        (error,) = events(await until(socket, "error"), "error")
+        assert (error["code"], error["turn"], error["retryable"]) == ("busy", "t", True)
+        await commands.hset(keys.text_state("demo"), "waiting", 0)
+    await socket.send_json({"type": "say", "text": "This fits.", "turn": "u"})
+    await until(socket, "turn_done")
+
+
 async def test_a_server_that_is_away_is_told(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,7 @@ async def test_tokens_cost_no_look(firstword: Firstword, streams: Streams) -> No
 
     before = await looks()
     for _ in range(100):
-        await session.text(" yes", "t")
+        await session.text(" yes", "t")  # two segments at most
     assert await looks() == before
     await session.text(MUCH, "t")
     await session.text(MUCH, "t")

@@ -188,7 +188,8 @@ def test_a_turn_that_is_over_stays_over_and_every_cancel_is_answered() -> None:
     assert hearer.feed(turn_of()) == []
     again = replace(cancelled, already_done=True)
     nameless = m.TurnCancelled(turn="", sent={}, already_done=True)
-    assert hearer.feed([again, nameless]) == [again, nameless]
+    about_it = m.ErrorEvent(code="bad_field", message="x", retryable=False, turn="t")
+    assert hearer.feed([about_it, again, nameless]) == [about_it, again, nameless]
 
 
 def test_what_belongs_to_no_turn_passes() -> None:

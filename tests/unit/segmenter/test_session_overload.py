@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from firstword import messages as m
 from services.segmenter.outlet import HINTS_UP_TO
 from services.segmenter.turns import Skipped
 from tests.unit.segmenter.talk import Talk, ends, errors, hints, skipped, spoken
@@ -68,6 +69,19 @@ def test_with_room_again_turns_are_taken_again() -> None:
     talk.text("C.", "c")
     talk.end("c")
     assert ends(talk.outputs)[-1] == ("c", 1, "complete")
+
+
+def test_room_that_a_look_finds_is_used() -> None:
+    talk = Talk(max_queued=3)
+    talk.queued = 3
+    talk.text("One.", "t")
+    assert talk.session.full
+    talk.session.looked(1)
+    assert not talk.session.full
+    session = talk.session
+    session.handle("8-0", [m.Text(session="demo", turn="t", text=" Two. Three. Four")], talk.now)
+    session.looked(0)
+    assert session.full, "three are not stored yet"
 
 
 def test_without_names_it_is_said_once_and_not_at_every_token() -> None:
