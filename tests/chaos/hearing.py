@@ -76,6 +76,8 @@ class _Segment:
     sentence: int
     session: int
     committed_ms: int
+    losses: int
+    """How often the server had lost its data when it began."""
     pieces: list[Stamps] = field(default_factory=list)
     length: int = 0
     done: int | None = None
@@ -92,7 +94,9 @@ class Hearing:
         self.receipts: Counter[str] = Counter()
         self._session = session
         self._turn_of: dict[int, str] = {}
-        self._segments: dict[int, _Segment] = {}
+        self._segments: list[_Segment] = []
+        self._numbered: dict[int, _Segment] = {}
+        self._losses = 0
         self._odd: list[str] = []
         self._misplaced = 0
         self._came: list[tuple[int, _Segment]] = []
@@ -110,8 +114,8 @@ class Hearing:
                 self._hear(message, id_key(event.id)[0])
             case m.SegmentRestarted(n=n):
                 self.restarts += 1
-                self._segments[n].pieces.clear()
-                self._segments[n].length = 0
+                self._numbered[n].pieces.clear()
+                self._numbered[n].length = 0
             case m.SegmentDone(n=n, samples=samples):
                 self._finish(n, samples)
             case m.TurnDone():
@@ -122,25 +126,33 @@ class Hearing:
                     self.ends.setdefault(message.turn, message)
             case m.ErrorEvent(code=code):
                 self.errors[code] += 1
+                self._losses += code == "state_lost"
             case m.Gap():
                 self._odd.append("a gap")
             case _:  # a turn's start and the session's end say nothing about samples
                 pass
 
     def _start(self, message: m.SegmentStarted, at_ms: int) -> None:
-        if message.n in self._segments:
-            self._odd.append("a segment started twice")
-        if any(n >= message.n for n in self._segments):
-            self._odd.append("segments out of order")
+        previous = self._segments[-1] if self._segments else None
+        # A server that lost everything counts anew.
+        if previous and previous.losses == self._losses and message.n <= previous.n:
+            self._odd.append(f"segment {message.n} started after {previous.n}")
         session, sentence = named_in(message.text)
-        committed_ms = id_key(message.committed_at)[0]
-        segment = _Segment(message.turn, message.n, sentence, session, committed_ms)
-        self._segments[message.n] = segment
+        segment = _Segment(
+            message.turn,
+            message.n,
+            sentence,
+            session,
+            id_key(message.committed_at)[0],
+            self._losses,
+        )
+        self._segments.append(segment)
+        self._numbered[message.n] = segment
         self._turn_of.setdefault(sentence, message.turn)
         self._came.append((at_ms, segment))
 
     def _hear(self, chunk: m.AudioChunk, at_ms: int) -> None:
-        segment = self._segments.get(chunk.n)
+        segment = self._numbered.get(chunk.n)
         if segment is None:
             self._odd.append("audio of a segment that has not started")
             return
@@ -152,7 +164,7 @@ class Hearing:
         self._came.append((at_ms, segment))
 
     def _finish(self, n: int, samples: int) -> None:
-        segment = self._segments.get(n)
+        segment = self._numbered.get(n)
         if segment is None or segment.done is not None or segment.length != samples:
             self._odd.append("a segment's end that does not fit what came of it")
         if segment is not None:
@@ -168,7 +180,7 @@ class Hearing:
         """What came, held against what was published."""
         tally = Tally(sessions=1, restarts=self.restarts, errors=self.errors.total())
         tally.reordered += self._misplaced
-        heard = [self._segments[n] for n in sorted(self._segments)]
+        heard = self._segments
         known = {s.number: turn for turn in turns for s in turn.sentences}
         for segment in heard:
             tally.segments += 1
@@ -270,7 +282,7 @@ class Hearing:
     def silence_of_segmenter(self, since_ms: int, turns: Iterable[Turn]) -> int | None:
         """Milliseconds from a moment to the next segment, if a turn was being written then."""
         opened = {turn.name: turn.opened_ms for turn in turns if turn.opened_ms}
-        for segment in self._segments.values():
+        for segment in self._segments:
             if segment.committed_ms > since_ms:
                 written = opened.get(segment.turn, since_ms + 1) <= since_ms
                 return segment.committed_ms - since_ms if written else None
