@@ -21,6 +21,8 @@ from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import QUICK, Stack, tone_pcm, until_done
 from tests.support import eventually
 
+pytestmark = pytest.mark.streams
+
 PARTITION = keys.ingress(keys.partition_of("demo", keys.DEFAULT_PARTITIONS))
 Logs = Sequence[Mapping[str, Any]]
 HOT_LOOP = 30
@@ -141,8 +143,9 @@ EVICTED = {
 
 @pytest.mark.parametrize("what", EVICTED)
 async def test_a103_what_was_evicted_while_idle_breaks_no_later_turn(
-    stack: Stack, what: str
+    stack: Stack, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("services.tts_gateway.runner.SWEEP_S", 0.2)
     await speaks(stack.firstword, "Said before the session was idle.")
     with capture_logs() as logs:
         assert await stack.firstword.streams.commands.delete(*EVICTED[what])
