@@ -21,6 +21,9 @@ from firstword.streams import Streams, pause
 
 Notify = Callable[[str], None]
 
+COMPARE_BEATS = 16
+"""Every so many heartbeats a worker looks at the names of what it holds, not only at the count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -72,6 +75,7 @@ class Ownership:
         self._static: list[str] = []
         self._leaving: set[str] = set()
         self._releases = 0
+        self._beats = 0
         self._poke = asyncio.Event()
         self._draining = False
         self._beat_at: float | None = None
@@ -167,7 +171,8 @@ class Ownership:
         self._beat_at = asyncio.get_running_loop().time()
         for unit in (name.decode() for name in claimed):
             self._take(unit)
-        if held != len(self.held):
+        self._beats += 1
+        if held != len(self.held) or self._beats % COMPARE_BEATS == 0:
             await self._compare()
         if self._excess is not None and not self._draining:
             for unit in sorted(self.held)[: max(0, held - share)]:

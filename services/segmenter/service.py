@@ -110,9 +110,12 @@ class SegmenterService:
                 failures = 1 if isinstance(error, LeaseLost) else failures + 1
                 name = type(error).__name__
                 telemetry.logger().warning("reader_failed", unit=unit, error=name)
+                if self._running.get(unit) is not running:
+                    return  # abandoned; the cancel was lost in the error of a task group
                 await pause(failures)
-        self._running.pop(unit, None)
-        await self._release(unit)
+        if self._running.get(unit) is running:
+            del self._running[unit]
+            await self._release(unit)
 
     def _reader(self, unit: str, running: _Running) -> DoorReader | PartitionReader:
         worker = self._ownership.worker

@@ -111,6 +111,24 @@ async def test_a_unit_that_the_server_forgot_is_offered_again(
     await eventually(lambda: worker.units == ["two", "one"], "and took it again, as anybody might")
 
 
+EXCHANGE = """
+redis.call('ZREM', KEYS[1], ARGV[1] .. ' one')
+redis.call('ZADD', KEYS[1], 0, ARGV[1] .. ' two')
+redis.call('HDEL', KEYS[2], 'one')
+redis.call('HSET', KEYS[2], 'two', ARGV[1])
+"""
+
+
+async def test_as_many_units_but_others_are_noticed_too(streams: Streams, worker: Worker) -> None:
+    await worker.beats()
+    await offer(streams, STAGE, ["one"])
+    await eventually(lambda: worker.units == ["one"], "it has it")
+    name = worker.ownership.worker
+    await streams.commands.eval(EXCHANGE, 2, keys.owned(STAGE), keys.owners(STAGE), name)
+    await eventually(lambda: sorted(worker.units) == ["one", "two"], "it works on both")
+    assert worker.lost == ["one"]
+
+
 async def test_a_draining_worker_hands_on_what_it_finds(
     streams: Streams, proxy: Proxy, worker: Worker
 ) -> None:
