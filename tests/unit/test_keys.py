@@ -94,3 +94,8 @@ def test_a_good_name_is_given_back(name: str) -> None:
 def test_a_bad_name_is_refused_with_what_is_allowed(name: str) -> None:
     with pytest.raises(DecodeError, match=r"turn names are 1 to 128 characters of A-Z a-z 0-9"):
         keys.check_name("turn", name)
+
+
+def test_publishers_append_to_their_partition_or_to_the_door() -> None:
+    assert keys.ingress_of("demo", 16) == keys.ingress(keys.partition_of("demo", 16))
+    assert keys.ingress_of("demo", None) == keys.DOOR
