@@ -32,6 +32,8 @@ class TurnAudio:
         """Take one event; True once the turn is over, and `end` says how."""
         if isinstance(message, m.Closed):
             self.end = self.end or message
+        elif isinstance(message, m.TurnCancelled) and self.turn in message.stopped:
+            self.end = message
         elif getattr(message, "turn", None) == self.turn:
             new = self._heard.take(message)
             if new is not None:
@@ -50,7 +52,7 @@ class TurnAudio:
                 self._put(message)
             case m.ErrorEvent():
                 self.errors.append(message)
-            case m.TurnDone() | m.TurnCancelled():
+            case m.TurnDone():
                 self.end = message
             case _:  # a segment's end says nothing about its sound
                 pass

@@ -71,10 +71,11 @@ class Heard:
             return message
         if isinstance(message, m.ErrorEvent) and message.n is None:
             return message  # about the turn, or about a cancel of it
-        name = message.turn
         if isinstance(message, m.TurnCancelled):  # the answer to a cancel, also to a second one
-            self._end(name)
+            for stopped in message.stopped:
+                self._end(stopped)
             return message
+        name = message.turn
         if name in self._over:
             return None
         if isinstance(message, m.TurnDone):

@@ -76,6 +76,7 @@ class Listener:
         self._heard = Heard()
         self._marks: deque[str] = deque(maxlen=MARKS)  # entries that the stream must have
         self._lost = False  # and nothing but that was told since
+        self._last_n = -1
         self._ready: deque[Event] = deque()
         self._closed = False
         self._failures = 0
@@ -180,7 +181,7 @@ class Listener:
         """Say it to whoever reads us, once, and to the server what was heard."""
         if self._lost:
             return
-        self._lost = True
+        self._lost, self._last_n = True, -1
         self._ready.append(Event(entry_id, STATE_LOST))
         if self._tell is None:
             return
@@ -208,6 +209,10 @@ class Listener:
             await self._on_lost(entry.id)
             return
         new = None if message is None else self._heard.take(message)
+        if isinstance(new, m.SegmentStarted):
+            if new.n <= self._last_n:  # whoever counts anew has lost what it had
+                await self._on_lost(id_before(entry.id))
+            self._last_n = new.n
         if new is not None:
             self._lost = False
             self._ready.append(Event(entry.id, new))

@@ -243,12 +243,21 @@ class TurnDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCancelled:
-    """The one answer to a cancel. `sent`: {segments, n, samples} that went out before it."""
+    """The one answer to a cancel. `sent`: {segments, n, samples} that went out before it.
+
+    `turns`: all that it stopped, where these are several; `turn` is the first of them.
+    """
 
     turn: str
     sent: dict[str, int]
     already_done: bool
     heard: dict[str, Any] | None = None
+    turns: list[str] | None = None
+
+    @property
+    def stopped(self) -> list[str]:
+        """All turns that are over with it."""
+        return self.turns or [self.turn]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,12 +78,13 @@ class Outbox:
     def take(self, message: m.Audio) -> list[Piece]:
         """An event of the session; returns what it asks to be published again."""
         match message:
-            case m.TurnDone() | m.TurnCancelled():
+            case m.TurnDone():
                 self.forget(message.turn)
+            case m.TurnCancelled():
+                for name in message.stopped:
+                    self.forget(name)
             case m.Closed():
                 self.clear()
-            case m.TurnStarted():
-                self._forget_before(message.turn)
             case m.SegmentStarted() | m.SegmentDone():
                 self._number(message.turn, message.n)
             case m.ErrorEvent():
@@ -106,17 +107,9 @@ class Outbox:
             if error.code == "server_full":
                 self.forget(error.turn or "")  # none of it was taken
             return []
-        missing = _from(turn.pieces, error.expected or 0)
-        if not turn.first_n:
-            return list(missing)  # it never came: nobody can have heard of it
-        return [replace(piece, again=turn.first_n) for piece in missing]
-
-    def _forget_before(self, turn: str) -> None:
-        """Turns are spoken in order: what was published before one that begins is over."""
-        names = list(self._turns)
-        if turn in names:
-            for name in names[: names.index(turn)]:
-                self.forget(name)
+        if not error.expected:
+            return self.everything()  # its beginning is lost: likely not it alone
+        return list(_from(turn.pieces, error.expected))
 
     def _number(self, turn: str, n: int) -> None:
         self._last_n = max(self._last_n, n)

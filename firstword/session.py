@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,17 +13,15 @@ from firstword import keys, listener, server_errors
 from firstword import messages as m
 from firstword.errors import FirstwordError
 from firstword.listener import STATE_LOST, Event, Listener
-from firstword.outbox import Outbox, Piece
-from firstword.pieces import AS_THE_SESSION, Manner, TurnCut, TurnOver, split
+from firstword.pieces import AS_THE_SESSION, Manner, TurnOver, split
+from firstword.publisher import Publisher
 from firstword.room import Room
-from firstword.watch import Published, Watch, is_known
 
 if TYPE_CHECKING:
     from firstword.client import Firstword
 
 RECEIPT_TIMEOUT_S = 5.0
 _ENTRY_ID = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
-_REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
 OnPublished = Callable[[str, str], None]
 
@@ -42,18 +39,9 @@ class Session:
     def __init__(self, firstword: Firstword, opening: m.Open) -> None:
         self.name = opening.session
         self._firstword = firstword
-        self._opening = opening
+        self._publisher = Publisher(firstword, opening)
         self._entered_at: str | None = None
-        self._route: tuple[int | None] | None = None
-        self._order = asyncio.Lock()
-        self._next_seq: dict[str, int] = {}
-        self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
-        self._outbox = Outbox()
-        self._watcher: Watch | None = None
-        self._watching: asyncio.Task[None] | None = None
         self._rooms: Room | None = None
-        self._opened = False
-        self._last: Published | None = None
 
     async def __aenter__(self) -> Self:
         self._entered_at = await self._now()
@@ -72,9 +60,7 @@ class Session:
 
     async def open(self) -> None:
         """Start the session or update its settings; done by `async with`."""
-        async with self._order:
-            await self._publish(self._opening)
-            self._opened = True
+        await self._publisher.open()
 
     async def check_room(self) -> None:
         """Raises FirstwordError `busy`, which is retryable, if half of what may wait to be spoken
@@ -146,19 +132,20 @@ class Session:
                 speed=manner.speed,
                 lang=manner.lang,
             )
-            last_id = None if self._last is None else self._last.entry_id
+            last = self._publisher.last
+            last_id = None if last is None else last.entry_id
             await self._room().enter(part, last_id, wait=wait)
-            entry_id = await self._say(message)
+            entry_id = await self._publisher.say(message)
         return entry_id
 
     async def flush(self, turn: str) -> str:
         """Speak what is there now; the turn goes on. Returns the entry id."""
-        return await self._say(m.Flush(session=self.name, turn=turn))
+        return await self._publisher.say(m.Flush(session=self.name, turn=turn))
 
     async def end(self, turn: str) -> str:
         """No more text in this turn. Returns the entry id."""
-        entry_id = await self._say(m.End(session=self.name, turn=turn))
-        self._finish(turn)
+        entry_id = await self._publisher.say(m.End(session=self.name, turn=turn))
+        self._publisher.finish(turn)
         return entry_id
 
     async def cancel(
@@ -173,24 +160,19 @@ class Session:
         `played` is what the listener had really heard: {turn, n, samples}. Nothing of the turn
         comes after the receipt. Raises FirstwordError `no_receipt` if none arrives in time.
         """
-        for name in list(self._next_seq) if turn is None else [turn]:
-            self._finish(name)
-        if turn is None:
-            self._outbox.clear()
-        else:
-            self._outbox.forget(turn)
+        self._publisher.drop(turn)
         cancel = m.Cancel(session=self.name, turn=turn, played=played)
-        async with self._order:  # so that it stops what was called before, and nothing after
+        async with self._publisher.order:  # it stops what was called before, and nothing after
             receipts = await self._from_the_end()
-            await self._publish(cancel)
+            published = await self._publisher.publish(cancel)
         try:
             async with asyncio.timeout(timeout_s):
                 async for event in receipts:
                     message = event.message
                     if isinstance(message, m.TurnCancelled) and turn in (None, message.turn):
                         return message
-                    if message == STATE_LOST:
-                        await self._publish_if_lost(cancel)
+                    if message == STATE_LOST and not await self._publisher.knows(published):
+                        published = await self._publisher.aside(cancel)
         except TimeoutError:
             raise FirstwordError(
                 "no_receipt",
@@ -202,8 +184,8 @@ class Session:
 
     async def close(self) -> None:
         """After what is queued, close the session and its upstream connection."""
-        async with self._order:
-            await self._publish(m.Close(session=self.name))
+        async with self._publisher.order:
+            await self._publisher.publish(m.Close(session=self.name))
 
     # -- listening --------------------------------------------------------------------------------
 
@@ -226,106 +208,13 @@ class Session:
         async for event in await self._listener(from_id, self._entered_at):
             yield event
 
-    # -- turns ------------------------------------------------------------------------------------
+    # -- inside -----------------------------------------------------------------------------------
 
     def _begin(self, turn: str | None) -> str:
         if turn is None:
             return f"t-{secrets.token_hex(6)}"
-        self._check_open(turn)
+        self._publisher.check_open(turn)
         return turn
-
-    def _check_open(self, turn: str) -> None:
-        reason = self._over.get(turn)
-        if reason in ("", "complete"):
-            raise TurnOver(turn)
-        if reason is not None:
-            raise TurnCut(turn, reason)
-
-    def _finish(self, turn: str, reason: str = "") -> None:
-        self._next_seq.pop(turn, None)
-        self._over.setdefault(turn, reason)
-        if len(self._over) > _REMEMBERED_TURNS:
-            del self._over[next(iter(self._over))]
-
-    async def _say(self, message: Piece) -> str:
-        """Publish with the turn's next number.
-
-        A failure leaves the number unused, so that the same call made again repeats it. A call
-        that is cancelled has most likely been sent: its number counts as used, since a gap costs
-        a moment and a number used twice costs the words.
-        """
-        turn = keys.check_name("turn", message.turn or "")
-        async with self._order:  # entries stand on the stream in the order of their numbers
-            self._check_open(turn)
-            piece = dataclasses.replace(message, seq=self._next_seq.setdefault(turn, 0))
-            self._outbox.check(piece)
-            try:
-                entry_id = await self._publish(piece)
-            except asyncio.CancelledError:
-                self._advance(turn, piece)
-                raise
-            self._advance(turn, piece)
-            return entry_id
-
-    def _advance(self, turn: str, piece: Piece) -> None:
-        if turn not in self._next_seq:  # cancelled while we waited
-            return
-        self._next_seq[turn] += 1
-        self._outbox.keep(piece)
-        if self._watching is None or self._watching.done():
-            self._watching = self._firstword.attend(self._watch().run())
-
-    # -- what the server lost ---------------------------------------------------------------------
-
-    def _watch(self) -> Watch:
-        if self._watcher is None:
-            streams = self._firstword.streams
-            self._watcher = Watch(
-                streams, self.name, self._outbox, self._publish_again, self._on_over
-            )
-            if self._last is not None:
-                self._watcher.note(self._last)
-        return self._watcher
-
-    async def _publish_again(self, pieces: Sequence[Piece], lost: bool) -> None:
-        """Before anything new; what was cancelled meanwhile stays unsaid."""
-        async with self._order:
-            if lost and self._opened:
-                await self._publish(self._opening)
-            for piece in pieces:
-                if self._outbox.has(piece.turn or ""):
-                    await self._publish(piece)
-
-    async def _publish_if_lost(self, cancel: m.Cancel) -> None:
-        streams = self._firstword.streams
-        last = self._last
-        if last is None or not await server_errors.insist(
-            lambda: is_known(streams, self.name, last), streams.url
-        ):
-            await self._publish(cancel)
-
-    def _on_over(self, turn: str, reason: str) -> None:
-        if turn in self._next_seq:
-            self._finish(turn, reason)
-
-    # -- inside -----------------------------------------------------------------------------------
-
-    async def _publish(self, message: m.Ingress) -> str:
-        """Append, again while no reply comes: every message of ours may stand there twice."""
-        streams = self._firstword.streams
-
-        async def append() -> str:
-            if self._route is None:
-                # Kept for good: two streams have no order between them.
-                self._route = (await self._firstword.partitions(),)
-            return await streams.publish(message, self._route[0])
-
-        entry_id = await server_errors.insist(append, streams.url)
-        partitions = self._route[0] if self._route else None
-        self._last = Published(keys.ingress_of(self.name, partitions), entry_id)
-        if self._watcher is not None:
-            self._watcher.note(self._last)
-        return entry_id
 
     def _room(self) -> Room:
         if self._rooms is None:
@@ -338,7 +227,7 @@ class Session:
             self.name,
             _checked_id(from_id) or start or await self._now(),
             asked=from_id is not None,
-            tell=self._publish,
+            tell=self._publisher.aside,
         )
 
     async def _now(self) -> str:

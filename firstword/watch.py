@@ -6,6 +6,7 @@ A look twice a second and no connection of its own: what it finds is for the rar
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from firstword.errors import DecodeError
 from firstword.ids import id_key
 from firstword.listener import STATE_LOST
 from firstword.outbox import REFUSALS, Outbox, Piece
-from firstword.streams import Entry, Streams, pause
+from firstword.streams import Entry, Streams
 
 LOOK_S = 0.5
 COUNT = 256
@@ -75,15 +76,11 @@ class Watch:
 
     async def run(self) -> None:
         """Look until no turn is open; nothing that goes wrong ends it, or gets out."""
-        failures = 0
         while not self._outbox.empty:
             await asyncio.sleep(LOOK_S)
-            try:
+            # Whatever is wrong with the server: who publishes is told, and this is soon repeated.
+            with contextlib.suppress(Exception):
                 await self._look()
-                failures = 0
-            except Exception:  # the server is away, or refuses us: publishing itself says so
-                failures += 1
-                await pause(failures)
         self._position = None
         self._wanted, self._lost = [], False
 
@@ -124,6 +121,7 @@ class Watch:
             case m.TurnDone():
                 self._over(message.turn, message.reason)
             case m.TurnCancelled():
-                self._over(message.turn, "")
+                for turn in message.stopped:
+                    self._over(turn, "")
             case _:
                 pass

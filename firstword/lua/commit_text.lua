@@ -3,6 +3,7 @@
 -- ARGV: token, new revision, then pairs up to '' (field, value of the text state), then triples
 --   'segments'|'audio', payload, ''   append it
 --   'played', turn, 'n samples'        how far a listener had really heard; for the cancel after it
+--   'dropped', turns, ''               that cancel stops these too, which never reached the gateway
 --   'cancel', turn ('': all), 'done'|'waiting' and the turns that reached the gateway, oldest first:
 --       mark what is still to be spoken, publish the one answer
 -- Returns {status, gateway worker, last segments id, entries that wait before the gateway}:
@@ -55,13 +56,15 @@ end
 i = i + 1
 
 local last = ''
-local played = nil
+local played, dropped = nil, ''
 local streams = {segments = KEYS[2], audio = KEYS[3]}
 while i <= #ARGV do
   local kind, a, b = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if kind == 'played' then
     local n, samples = string.match(b, '(%d+) (%d+)')
     played = heard(a, tonumber(n), tonumber(samples))
+  elseif kind == 'dropped' then
+    dropped = a
   elseif kind == 'cancel' then
     -- Turns after the last one spoken to its end are still to be spoken: those are marked. What had
     -- gone out when the mark was set is `sent`; nothing more of it can follow.
@@ -71,13 +74,15 @@ while i <= #ARGV do
     local known = table.remove(names, 1)
     local from = 1
     for j, name in ipairs(names) do if name == speech[1] then from = j + 1 end end
-    local hit = nil
+    local stopped = {}
     for j = from, #names do
       local name = names[j]
       if (a == '' or a == name) and redis.call('HSETNX', KEYS[4], 'cancelled:' .. name, 1) == 1 then
-        hit = hit or name
+        stopped[#stopped + 1] = name
       end
     end
+    local hit = stopped[1]
+    for name in string.gmatch(dropped, '%S+') do stopped[#stopped + 1] = name end
     local turn = hit or a
     if turn == '' then turn = names[#names] or '' end
     local sent = {segments = 0, n = 0, samples = 0}
@@ -87,8 +92,9 @@ while i <= #ARGV do
     end
     redis.call('XADD', KEYS[3], '*', 'm', cmsgpack.pack({
       v = 1, type = 'turn_cancelled', turn = turn, sent = sent,
-      already_done = not hit and known ~= 'waiting', heard = played}))
-    played = nil
+      already_done = not hit and known ~= 'waiting', heard = played,
+      turns = #stopped > 1 and stopped or nil}))
+    played, dropped = nil, ''
   else
     local id = redis.call('XADD', streams[kind], '*', 'm', a)
     if kind == 'segments' then last = id end

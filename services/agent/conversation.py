@@ -109,9 +109,13 @@ class Conversation:
             return
         self._time_first_audio(message)
         await self._outlet.event(message)
-        if isinstance(message, m.TurnDone | m.TurnCancelled):
+        if isinstance(message, m.TurnDone):
             self._silenced.discard(message.turn)
-            self.end(message.turn, "complete" if isinstance(message, m.TurnDone) else "cancelled")
+            self.end(message.turn, "complete")
+        elif isinstance(message, m.TurnCancelled):
+            for turn in message.stopped:
+                self._silenced.discard(turn)
+                self.end(turn, "cancelled")
 
     def end(self, name: str, outcome: str) -> None:
         """Count a turn of ours as over; a name that is not ours changes nothing."""

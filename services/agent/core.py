@@ -206,6 +206,8 @@ class SseTurn:
 
     def feed(self, message: m.Audio) -> list[dict[str, Any]]:
         """What the caller is to be told; events of other turns say nothing."""
+        if isinstance(message, m.TurnCancelled) and self._turn in message.stopped:
+            return self.finish("cancelled")
         about = getattr(message, "turn", None)
         if about is not None and about != self._turn:
             return []
@@ -226,8 +228,6 @@ class SseTurn:
             case m.TurnDone():
                 told = {"samples": message.samples, "ttfa_ms": message.ttfa_ms}
                 return self.finish(message.reason, **told)
-            case m.TurnCancelled():
-                return self.finish("cancelled")
             case m.Closed():
                 return self.finish("closed")
             case _:

@@ -352,7 +352,8 @@ class Session:
         waiting = [t for t in live if t is not self._turns[0]]
         known = "waiting" if waiting and target else "done"
         played, told = played_of(message)
-        out: list[Output] = [*told, CancelTurns(target, order, known, played)]
+        dropped = tuple(turn.name for turn in waiting)
+        out: list[Output] = [*told, CancelTurns(target, order, known, played, dropped)]
         for turn in waiting:
             self._turns.remove(turn)
             self._finished.append(turn.name)

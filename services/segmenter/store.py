@@ -140,11 +140,13 @@ def _arguments(output: Output, name: str) -> list[Any]:
             return ["segments", codec.pack(message, name), ""]
         case ForListeners(message):
             return ["audio", codec.pack(message, name), ""]
-        case CancelTurns(target, order, known, played):
+        case CancelTurns(target, order, known, played, dropped):
             cancel = ["cancel", target, " ".join((known, *order))]
-            if played is None:
-                return cancel
-            return ["played", played.turn, f"{played.n} {played.samples}", *cancel]
+            if dropped:
+                cancel = ["dropped", " ".join(dropped), "", *cancel]
+            if played is not None:
+                cancel = ["played", played.turn, f"{played.n} {played.samples}", *cancel]
+            return cancel
         case _:
             return []
 

@@ -64,6 +64,7 @@ class CancelTurns:
     `order`: the turns that reached the gateway, oldest first; those after its last finished one
     are still to be spoken. `target`: the one to cancel, '' for all of them. `known`: what to
     answer for a target that never reached the gateway: dropped here ('waiting') or 'done'.
+    `dropped`: the turns that never will.
     `played`: what the listener had really heard, for the answer to say in words.
     """
 
@@ -71,6 +72,7 @@ class CancelTurns:
     order: tuple[str, ...]
     known: str
     played: Played | None = None
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

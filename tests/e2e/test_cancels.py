@@ -141,6 +141,7 @@ async def test_several_turns_and_no_name(held_stack: Stack) -> None:
     await line.put(text("t"), m.End(session="demo", turn="t"), text("u"), text("v"), cancel())
     [answer] = await line.answered(1)
     assert (answer.turn, answer.already_done) == ("t", False)
+    assert answer.turns == ["t", "u", "v"]
     starts = await line.streams.range(keys.audio("demo"), "0-0", 5_000)
     spoken = [codec.unpack(entry.fields[b"m"], codec.AUDIO) for entry in starts]
     turns = {event.turn for event in spoken if isinstance(event, m.TurnStarted)}

@@ -288,6 +288,17 @@ async def test_a_loss_that_was_noticed_and_is_then_told_is_one(
     assert (await anext(events)).message == done(7)
 
 
+async def test_numbers_that_begin_anew_betray_a_loss_that_nobody_told(streams: Streams) -> None:
+    events = Listener(streams, "s", "0-0")
+    sent: list[m.Audio] = [STARTED, started(4), started(5)]
+    other = m.SegmentStarted(turn="u", n=1, text="x", start=0, end=9)
+    after = m.SegmentStarted(turn="u", n=2, text="x", start=10, end=19)
+    for message in (*sent, started(4), other, after):
+        await put(streams, message)
+    heard = [event.message for event in await take(events, 6)]
+    assert heard == [*sent, listener.STATE_LOST, other, after]
+
+
 async def test_who_cannot_say_what_it_has_listens_on(streams: Streams) -> None:
     async def refuse(_resume: m.Resume) -> None:
         raise FirstwordError("unreachable", "the server is away again", retryable=True)

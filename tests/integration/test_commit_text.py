@@ -205,7 +205,10 @@ async def test_a_cancel_of_all_marks_what_is_still_to_be_spoken(stored: Stored) 
     await stored.gateway(done_turn="a", turn="b", turn_segments=1, n=4, samples=50)
     answer = await stored.cancel("", "done", "a", "b", "c", "d")
     assert answer == m.TurnCancelled(
-        turn="b", sent={"segments": 1, "n": 4, "samples": 50}, already_done=False
+        turn="b",
+        sent={"segments": 1, "n": 4, "samples": 50},
+        already_done=False,
+        turns=["b", "c", "d"],
     )
     assert await stored.marked() == {"b", "c", "d"}
 
@@ -250,6 +253,19 @@ async def test_a_turn_dropped_while_it_waited_was_not_done(stored: Stored) -> No
     answer = await stored.cancel("w", "waiting", "a")
     assert answer == m.TurnCancelled(turn="w", sent=NOTHING, already_done=False)
     assert await stored.marked() == set()
+
+
+async def test_all_that_a_cancel_stopped_is_named(stored: Stored) -> None:
+    await stored.gateway(done_turn="a")
+    step = (("dropped", "w x", ""), ("cancel", "", "done a b c"), ("cancel", "", "done a b c"))
+    await stored.commit_text("mine", 1, *step)
+    answers = [e for e in await stored.to_listeners() if isinstance(e, m.TurnCancelled)]
+    assert [(answer.turn, answer.turns) for answer in answers] == [
+        ("b", ["b", "c", "w", "x"]),
+        ("c", None),
+    ]
+    assert answers[0].stopped == ["b", "c", "w", "x"]
+    assert answers[1].stopped == ["c"]
 
 
 async def test_an_unknown_turn_is_answered_and_not_marked(stored: Stored) -> None:

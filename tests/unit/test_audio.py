@@ -94,6 +94,9 @@ def test_a_cancel_ends_the_turn_and_an_error_does_not() -> None:
     assert audio.errors == [error]
     assert audio.feed(cancelled) is True
     assert audio.end == cancelled
+    several = m.TurnCancelled(turn="x", sent={}, already_done=False, turns=["x", "a"])
+    assert fed(several).end == several
+    assert fed(m.TurnCancelled(turn="x", sent={}, already_done=False)).end is None
 
 
 def test_the_end_of_the_session_ends_the_turn_but_not_one_that_had_ended() -> None:

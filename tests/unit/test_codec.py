@@ -54,6 +54,7 @@ OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     bytes: st.binary(),
     dict[str, Any]: st.dictionaries(texts, plain_values, max_size=4),
     dict[str, int]: st.dictionaries(texts, whole, max_size=4),
+    list[str]: st.lists(texts, max_size=3),
     list[list[float]]: st.lists(st.lists(floats, max_size=4), max_size=4),
 }
 OF_NAME = {"session": names, "turn": names, "src": entry_ids}

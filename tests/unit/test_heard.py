@@ -187,6 +187,9 @@ def test_a_turn_that_is_over_stays_over_and_every_cancel_is_answered() -> None:
     hearer.feed([*turn_of()[:3], cancelled])
     assert hearer.feed(turn_of()) == []
     again = replace(cancelled, already_done=True)
+    several = m.TurnCancelled(turn="u", sent={}, already_done=False, turns=["u", "v"])
+    assert hearer.feed([*turn_of("v")[:3], several])[-1] == several
+    assert hearer.feed(turn_of("v") + turn_of("u")) == []
     nameless = m.TurnCancelled(turn="", sent={}, already_done=True)
     about_it = m.ErrorEvent(code="bad_field", message="x", retryable=False, turn="t")
     assert hearer.feed([about_it, again, nameless]) == [about_it, again, nameless]

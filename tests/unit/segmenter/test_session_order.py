@@ -225,7 +225,7 @@ def test_a_cancel_without_a_name_stops_all_turns_so_far() -> None:
     talk.text("B", "b")
     talk.text("C", "c")
     out = talk.cancel()
-    assert cancels(out) == [CancelTurns("", ("a", "b"), "done")]
+    assert cancels(out) == [CancelTurns("", ("a", "b"), "done", dropped=("c",))]
     assert ends(out) == [("b", 0, "cancelled")]
     assert skipped([*talk.text("x", "a"), *talk.text("x", "b"), *talk.end("c")]) == ["late"] * 3
     talk.text("D", "d")
@@ -237,7 +237,7 @@ def test_a_cancel_of_a_waiting_turn_drops_it_before_the_gateway_hears_of_it() ->
     talk.text("A", "a")
     talk.text("B one. B two.", "b")
     talk.end("b")
-    assert talk.cancel("b") == [CancelTurns("b", ("a",), "waiting")]
+    assert talk.cancel("b") == [CancelTurns("b", ("a",), "waiting", dropped=("b",))]
     assert talk.text(" more", "b") == [Skipped("late")]
     out = talk.end("a")
     assert (spoken(out), ends(out)) == ([("a", "A")], [("a", 1, "complete")])

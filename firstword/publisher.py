@@ -1,0 +1,196 @@
+"""One publisher's messages to a session: each once and in order, whatever the server forgets."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from firstword import keys, server_errors
+from firstword import messages as m
+from firstword.outbox import Outbox, Piece
+from firstword.pieces import TurnCut, TurnOver
+from firstword.watch import Published, Watch, is_known
+
+if TYPE_CHECKING:
+    from firstword.client import Firstword
+
+_REMEMBERED_TURNS = 256  # as many as the segmenter remembers
+
+
+class Publisher:
+    """Numbers the pieces of turns and appends them; keeps them, and appends them again.
+
+    Whoever calls `publish` holds `order`, so that entries stand on the stream as they were meant.
+    """
+
+    def __init__(self, firstword: Firstword, opening: m.Open) -> None:
+        self.order = asyncio.Lock()
+        self.last: Published | None = None
+        """The last piece of a turn."""
+        self._firstword = firstword
+        self._opening = opening
+        self._opened = False
+        self._session = opening.session
+        self._route: tuple[int | None] | None = None
+        self._next_seq: dict[str, int] = {}
+        self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
+        self._outbox = Outbox()
+        self._owed: deque[m.Open | Piece] = deque()  # to be published before anything else
+        self._watch: Watch | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Publish the session's settings."""
+        async with self.order:
+            await self.publish(self._opening)
+            self._opened = True
+
+    # -- turns ------------------------------------------------------------------------------------
+
+    def check_open(self, turn: str) -> None:
+        """Raises TurnOver or TurnCut if nothing can be said in this turn any more."""
+        reason = self._over.get(turn)
+        if reason in ("", "complete"):
+            raise TurnOver(turn)
+        if reason is not None:
+            raise TurnCut(turn, reason)
+
+    def finish(self, turn: str, reason: str = "") -> None:
+        """Nothing can be said in this turn any more; it is kept until it is spoken."""
+        self._next_seq.pop(turn, None)
+        self._over.setdefault(turn, reason)
+        if len(self._over) > _REMEMBERED_TURNS:
+            del self._over[next(iter(self._over))]
+
+    def drop(self, turn: str | None) -> None:
+        """This turn is cancelled, or all are: they will not be published again."""
+        for name in list(self._next_seq) if turn is None else [turn]:
+            self.finish(name)
+        if turn is None:
+            self._outbox.clear()
+        else:
+            self._outbox.forget(turn)
+
+    async def say(self, message: Piece) -> str:
+        """Publish with the turn's next number; returns the entry id.
+
+        A failure leaves the number unused, so that the same call made again repeats it. A call
+        that is cancelled has most likely been sent: its number counts as used, since a gap costs
+        a moment and a number used twice costs the words.
+        """
+        turn = keys.check_name("turn", message.turn or "")
+        async with self.order:
+            self.check_open(turn)
+            piece = dataclasses.replace(message, seq=self._next_seq.setdefault(turn, 0))
+            self._outbox.check(piece)
+            if piece.seq == 0 and not self._outbox.empty:
+                # Were the turns before it lost, it would be spoken before them.
+                await self._insist_on_what_is_kept()
+            try:
+                published = await self.publish(piece)
+            except asyncio.CancelledError:
+                self._advance(turn, piece)
+                raise
+            self._note(published)
+            self._advance(turn, piece)
+            return published.entry_id
+
+    def _advance(self, turn: str, piece: Piece) -> None:
+        if turn not in self._next_seq:  # cancelled while we waited
+            return
+        self._next_seq[turn] += 1
+        self._outbox.keep(piece)
+        if self._watching is None or self._watching.done():
+            self._watching = self._firstword.attend(self._watcher().run())
+
+    # -- appending --------------------------------------------------------------------------------
+
+    async def publish(self, message: m.Ingress) -> Published:
+        """Append, again while no reply comes: every message of ours may stand there twice.
+
+        A server that was away may have come back without what it had: that goes first then.
+        """
+        was_away = False
+
+        async def attempt() -> Published:
+            nonlocal was_away
+            if was_away:
+                await self._look_for_what_is_kept()
+            was_away = True
+            await self._settle()
+            return await self._append(message)
+
+        return await server_errors.insist(attempt, self._firstword.streams.url)
+
+    async def aside(self, message: m.Ingress) -> Published:
+        """Append something that has no place among the others."""
+        return await server_errors.insist(
+            lambda: self._append(message), self._firstword.streams.url
+        )
+
+    async def knows(self, published: Published) -> bool:
+        """Whether the server has this, or what was made of it."""
+        streams = self._firstword.streams
+        return await server_errors.insist(
+            lambda: is_known(streams, self._session, published), streams.url
+        )
+
+    async def _append(self, message: m.Ingress) -> Published:
+        if self._route is None:
+            # Kept for good: two streams have no order between them.
+            self._route = (await self._firstword.partitions(),)
+        partitions = self._route[0]
+        entry_id = await self._firstword.streams.publish(message, partitions)
+        return Published(keys.ingress_of(self._session, partitions), entry_id)
+
+    def _note(self, published: Published) -> None:
+        self.last = published
+        self._watcher().note(published)
+
+    # -- what the server lost ---------------------------------------------------------------------
+
+    def _watcher(self) -> Watch:
+        if self._watch is None:
+            streams = self._firstword.streams
+            self._watch = Watch(streams, self._session, self._outbox, self._again, self._on_over)
+        return self._watch
+
+    async def _again(self, pieces: Sequence[Piece], lost: bool) -> None:
+        async with self.order:
+            if lost:
+                self._owe_everything()
+            else:
+                self._owed.extend(pieces)
+            await server_errors.insist(self._settle, self._firstword.streams.url)
+
+    def _on_over(self, turn: str, reason: str) -> None:
+        if turn in self._next_seq:
+            self.finish(turn, reason)
+
+    async def _insist_on_what_is_kept(self) -> None:
+        await server_errors.insist(self._look_for_what_is_kept, self._firstword.streams.url)
+
+    async def _look_for_what_is_kept(self) -> None:
+        if self.last is None or self._outbox.empty:
+            return
+        if not await is_known(self._firstword.streams, self._session, self.last):
+            self._owe_everything()
+
+    def _owe_everything(self) -> None:
+        self._owed.clear()
+        if self._opened:
+            self._owed.append(self._opening)
+        self._owed.extend(self._outbox.everything())
+
+    async def _settle(self) -> None:
+        """Publish what is owed; what was cancelled meanwhile stays unsaid."""
+        while self._owed:
+            message = self._owed[0]
+            if isinstance(message, m.Open):
+                await self._append(message)
+            elif self._outbox.has(message.turn or ""):
+                self._note(await self._append(message))
+            self._owed.popleft()
