@@ -29,13 +29,15 @@ class Row:
     mean: float
     p50: float
     p99: float
+    most: float
     goal: str = ""
 
 
 def row(name: str, values: Sequence[float], goal: str = "") -> Row:
     """What `values` (milliseconds) come to."""
     mean = sum(values) / len(values) if values else math.nan
-    return Row(name, len(values), mean, quantile(values, 0.5), quantile(values, 0.99), goal)
+    p50, p99, most = (quantile(values, share) for share in (0.5, 0.99, 1.0))
+    return Row(name, len(values), mean, p50, p99, most, goal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class FirstSentence:
     `mark`, `certain`, `committed` and `audio` are on the server's clock, in whole milliseconds:
     the entries with the sentence's last character, with the token that made it certain (the same
     entry where they came together), of the segment, and of its first audio. `ttfb` and `heard` are
-    durations: synthesis request to first audio at the gateway, and, on the client's clock, from
-    publishing the token that made it certain to having the first audio in hand.
+    durations: synthesis request to first audio at the gateway, and, on our own clock, from giving
+    the client the token that made it certain to having the first audio in hand.
     """
 
     mark: int
@@ -90,7 +92,7 @@ def hops(sentences: Sequence[FirstSentence], synthesis_ms: float, goal: str) -> 
             [s.ttfb - synthesis_ms for s in sentences],
         ),
         row(
-            "token sent -> audio in the listener's hands, less synthesis",
+            "token given to the client -> audio in the listener's hands, less synthesis",
             [s.heard - synthesis_ms for s in sentences],
         ),
     ]

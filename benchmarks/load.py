@@ -39,7 +39,7 @@ class _Turn:
 
     answer: Answer
     entries: list[int] = field(default_factory=list)
-    sent_at: float = 0.0
+    given_at: float = 0.0
     committed: int = 0
     ttfb: float = 0.0
     audio: int | None = None
@@ -53,7 +53,7 @@ class _Turn:
             committed=self.committed,
             audio=self.audio,
             ttfb=self.ttfb,
-            heard=(self.heard_at - self.sent_at) * 1000,
+            heard=(self.heard_at - self.given_at) * 1000,
         )
 
 
@@ -62,6 +62,8 @@ class Tally:
     """What the load came to."""
 
     sentences: list[FirstSentence] = field(default_factory=list)
+    publishing: list[float] = field(default_factory=list)
+    """Milliseconds that the client took to publish each token."""
     tokens: int = 0
     segments: int = 0
     chunks: int = 0
@@ -177,7 +179,7 @@ class _Conversation:
             turn.entries.append(id_key(entry_id)[0])
             tally.tokens += 1
 
-        await self._session.stream(_written(turn), turn=name, on_published=published)
+        await self._session.stream(_written(turn, tally), turn=name, on_published=published)
         tally.writing -= 1
         tally.writing_s += time.monotonic() - begun
 
@@ -208,11 +210,14 @@ class _Conversation:
                 pass
 
 
-async def _written(turn: _Turn) -> AsyncIterator[str]:
+async def _written(turn: _Turn, tally: Tally) -> AsyncIterator[str]:
     """The pieces at the pace of a model; a late one does not delay those after it."""
     begun = time.monotonic()
     for number, piece in enumerate(turn.answer.pieces):
         await asyncio.sleep(max(0.0, begun + number / TOKENS_PER_S - time.monotonic()))
+        given_at = time.monotonic()
         if number == turn.answer.certain:
-            turn.sent_at = time.monotonic()
+            turn.given_at = given_at
         yield piece
+        # Whoever takes the next piece has published this one.
+        tally.publishing.append((time.monotonic() - given_at) * 1000)

@@ -197,7 +197,8 @@ def report(measured: Measured) -> str:
     apart = [sentence for sentence in tally.sentences if not sentence.together]
     goal = GOALS.get(load.sessions, "")
     parts.append("\n" + _times(figures.hops(together, measured.synthesis_ms, goal)))
-    parts.append("\n" + _times(figures.head_start(apart)))
+    publishing = figures.row("a token given to the client -> accepted", tally.publishing)
+    parts.append("\n" + _times([*figures.head_start(apart), publishing]))
     parts.append("\n" + _costs(measured))
     if measured.memory:
         parts.append("\n" + _memory_lines(measured))
@@ -219,14 +220,12 @@ def _load_line(load: Load, tally: Tally) -> str:
 
 
 def _times(rows: Sequence[Row]) -> str:
-    head = ("milliseconds", "n", "mean", "p50", "p99", "goal")
-    return figures.table(
-        head,
-        [
-            (r.name, str(r.count), f"{r.mean:.1f}", f"{r.p50:.1f}", f"{r.p99:.1f}", r.goal)
-            for r in rows
-        ],
-    )
+    head = ("milliseconds", "n", "mean", "p50", "p99", "most", "goal")
+    lines = [
+        (r.name, str(r.count), *(f"{ms:.1f}" for ms in (r.mean, r.p50, r.p99, r.most)), r.goal)
+        for r in rows
+    ]
+    return figures.table(head, lines)
 
 
 def _costs(measured: Measured) -> str:
