@@ -157,6 +157,39 @@ MESSAGES: list[tuple[str, Any]] = [
     ),
     ("audio", m.Gap(first="1700000000000-0")),
     ("audio", m.Closed(reason="closed")),
+    # After a loss: published again, resumed inside a segment; and what a cancel stopped.
+    ("ingress", m.Text(session="demo", text="Hello", turn="t-1", seq=0, again=7)),
+    ("ingress", m.Flush(session="demo", turn="t-1", seq=1, again=7)),
+    ("ingress", m.End(session="demo", turn="t-1", seq=2, again=7)),
+    ("ingress", m.Resume(session="demo", turn="t-1", start=12, samples=4_800, end=30)),
+    (
+        "segments",
+        m.Segment(
+            turn="t-1",
+            n=7,
+            text="Hello.",
+            spoken="Hello.",
+            start=0,
+            end=6,
+            voice="af_heart",
+            speed=1.0,
+            lang="en-us",
+            first=True,
+            last=True,
+            opened_at="1700000000000-0",
+            skip_samples=4_800,
+        ),
+    ),
+    (
+        "audio",
+        m.TurnCancelled(
+            turn="t-1",
+            sent={"segments": 0, "n": 0, "samples": 0},
+            already_done=False,
+            heard={"turn": "t-0", "text": "Hello.", "samples": 9_600},
+            turns=["t-1", "t-2"],
+        ),
+    ),
 ]
 
 LINES = (
