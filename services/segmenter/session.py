@@ -27,6 +27,7 @@ from services.segmenter.turns import (
     Skipped,
     Turn,
     error,
+    note_input,
     played_of,
 )
 
@@ -173,7 +174,7 @@ class Session:
         turn = self._turn_for(entry_id, message, now)
         if isinstance(turn, Skipped):
             return [turn]
-        turn.last_input = now
+        note_input(turn, self._turns, message, now)
         opened = [] if self._opened else self._announce()
         if message.seq is None:
             return [*opened, *self._apply(turn, message, now), *self._advance()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from services.segmenter import core
 from services.segmenter.options import segmenter_lang
 from services.segmenter.resend import Heard, Input, Resend
 
-GAP_WAIT_S = 2.0
+GAP_WAIT_S = 5.0
 MAX_PLAYED = 2**52  # scripts of the server count in doubles
 
 
@@ -258,6 +259,14 @@ def _begun_at(segmenter: dict[str, Any], now: float) -> dict[str, Any]:
     """A snapshot whose timers begin at `now`: the clock they were on was another process's."""
     since = None if segmenter["since"] is None else now
     return {**segmenter, "heard": now, "since": since}
+
+
+def note_input(turn: Turn, turns: Iterable[Turn], message: Input, now: float) -> None:
+    """The turn has input now. Where it is published again, what is missing is on its way too."""
+    turn.last_input = now
+    if message.again is not None:
+        for each in turns:
+            each.gap_at = None if each.gap_at is None else now
 
 
 def error(

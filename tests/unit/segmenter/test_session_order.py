@@ -94,6 +94,17 @@ def test_a_gap_filled_in_time_is_forgotten() -> None:
     assert [error.code for error in errors(talk.outputs)] == ["gap"]
 
 
+def test_a_gap_is_waited_for_while_its_publisher_publishes_other_turns_again() -> None:
+    talk = Talk()
+    talk.text("three", "u", seq=1)
+    talk.wait(GAP_WAIT_S - 0.1)
+    talk.put(m.Text(session="demo", turn="t", text="One. ", seq=0, again=1))
+    assert errors(talk.wait(GAP_WAIT_S - 0.1)) == []
+    talk.put(m.Text(session="demo", turn="u", text="Two, ", seq=0, again=2))
+    talk.wait(2 * GAP_WAIT_S)
+    assert [error.code for error in errors(talk.outputs)] == ["gap"]
+
+
 def test_a_turn_is_not_abandoned_while_a_gap_may_still_be_filled() -> None:
     talk = Talk(turn_idle_s=1.0)
     talk.text("One ", "t", seq=0)
