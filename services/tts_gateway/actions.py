@@ -12,6 +12,9 @@ Fields = dict[str, str | bytes | None]
 FIRST = "@first"
 """As a field's value: the id of the first event of the commit."""
 
+CLOSED = "closed"
+"""The field that stands in the state of a session from its close to its next opening."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -17,6 +17,7 @@ from firstword.errors import FirstwordError, UpstreamError
 from firstword.ids import START
 from firstword.session_protocol import Frame
 from services.tts_gateway.actions import (
+    CLOSED,
     FIRST,
     Action,
     Close,
@@ -103,11 +104,11 @@ class Speech:
             case m.SessionOpen():
                 self.settings = message
                 packed = codec.pack(message, self.session)
-                advance = self._advance(entry_id, {"settings": packed})
+                advance = self._advance(entry_id, {"settings": packed, CLOSED: None})
                 return [*self._drop_early(), advance, Connect()]
             case m.SessionClose():
                 closed = m.Closed(reason="closed")
-                return [self._advance(entry_id, {}, closed), self._disconnect(), Close()]
+                return [self._advance(entry_id, {CLOSED: "1"}, closed), self._disconnect(), Close()]
             case m.Tentative():
                 return self._hint(message, now)
             case _:  # a hint is taken back

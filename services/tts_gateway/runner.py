@@ -14,7 +14,7 @@ from firstword.errors import DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, seconds_between
 from firstword.ownership import new_token
 from firstword.streams import Entry, Streams
-from services.tts_gateway.actions import Action, Close, Commit, Connect, Disconnect, Send
+from services.tts_gateway.actions import CLOSED, Action, Close, Commit, Connect, Disconnect, Send
 from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened
 from services.tts_gateway.core import Speech
 from services.tts_gateway.settings import GatewaySettings
@@ -83,7 +83,9 @@ class SessionRunner:
         self._core = Speech(self._session, self._settings.limits(), saved)
         self._read = self._core.position
         self._worked_at = _now()
-        self.ring()
+        await self._fetch()
+        # Whoever closed it may have died before it could leave it.
+        self._closed = CLOSED in saved and not self._backlog
         try:
             while not await self._leave():
                 await self._step()

@@ -146,15 +146,18 @@ async def _all_left(running: Play) -> None:
     """Sessions that were closed are nobody's any more: no gateway keeps a place for them."""
     names = {talk.name for talk in running.talks}
 
+    async def kept() -> set[str]:
+        streams = running.deployment.streams
+        free = await streams.commands.zrange(keys.free("gateway"), 0, -1)
+        return names & {*await streams.state(keys.owners("gateway")), *map(bytes.decode, free)}
+
     async def left() -> bool:
-        owners = await running.deployment.streams.state(keys.owners("gateway"))
-        free = await running.deployment.streams.commands.zrange(keys.free("gateway"), 0, -1)
-        return names.isdisjoint(owners) and names.isdisjoint(name.decode() for name in free)
+        return not await kept()
 
     try:
         await eventually(left, "every closed session has been left", LEFT_S)
     except AssertionError as error:
-        running.problems.append(str(error))
+        running.problems.append(f"{error}: {sorted(await kept())}")
 
 
 async def _run(running: Play, scenario: Scenario) -> None:

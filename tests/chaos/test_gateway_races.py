@@ -128,18 +128,28 @@ async def check(run: Run) -> None:
 
 
 async def die_at(streams: Streams, upstream: Upstream, step: int, after: bool) -> bool:
-    """One run; whether the step ever came."""
+    """One run, of a turn and a close; whether the step ever came."""
     run = Run(streams, upstream, step, after)
     mortal = MortalStreams(streams.url, at=step, after=after)
+
+    async def left() -> bool:
+        state = await run.hand.state()
+        return "position" in state and "token" not in state
+
+    async def left_or_dead() -> bool:
+        return mortal.reached.is_set() or await left()
+
     try:
         await run.hand.say("t", LONG, SHORT)
+        await run.hand.put(m.SessionClose())
         first = run.start(mortal, "first")
-        await run.until_over_or(mortal.reached, "t")
+        await eventually(left_or_dead, f"the session is left, or step {step} has come")
         if mortal.reached.is_set():
             first.cancel()
             run.succeed()
-        await run.until_over("t")
+        await eventually(left, f"the session is left, dead at step {step}")
         await check(run)
+        assert (await run.hand.events())[-1] == m.Closed(reason="closed")
         return mortal.reached.is_set()
     finally:
         await run.stop()

@@ -49,7 +49,7 @@ def test_a_turn_action_by_action() -> None:
     packed = codec.pack(opened, "demo")
 
     assert speech.begin("1-0", opened, 1.0) == [
-        Commit((), {"position": "1-0", "settings": packed}, done_to="1-0"),
+        Commit((), {"position": "1-0", "settings": packed, "closed": None}, done_to="1-0"),
         Connect(),
     ]
     assert speech.connected(True, 1.1) == []
@@ -141,7 +141,7 @@ def test_a_turn_action_by_action() -> None:
     assert (speech.idle, speech.turn, speech.position) == (True, "", "3-0")
 
     assert speech.begin("4-0", m.SessionClose(), 4.0) == [
-        Commit((m.Closed(reason="closed"),), {"position": "4-0"}, done_to="4-0"),
+        Commit((m.Closed(reason="closed"),), {"position": "4-0", "closed": "1"}, done_to="4-0"),
         Disconnect(),
         Close(),
     ]
