@@ -153,7 +153,7 @@ async def test_a056_a_sentence_written_into_a_dead_connection_is_spoken(
 async def test_a073_a_half_open_idle_connection_is_noticed_and_made_again(
     redis_url: str, hand: SessionHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.tts_gateway.websocket.HEARTBEAT_S", 0.2)
+    monkeypatch.setattr("services.tts_gateway.websocket.HEARTBEAT_S", 0.5)
     with capture_logs() as logs:
         async with Container() as container, gateway(redis_url, container.url, attempts=1):
             await hand.say("a", FIRST)
@@ -163,6 +163,7 @@ async def test_a073_a_half_open_idle_connection_is_noticed_and_made_again(
                 lambda: any(line["event"] == "upstream_lost" for line in logs),
                 "the dead connection is noticed although nothing is to say",
             )
+            monkeypatch.undo()
             await hand.say("b", SECOND)
             ear = await over(hand, "b")
     assert ear.ends == {1: "done", 2: "done"}, "and not at the cost of a try"
@@ -173,11 +174,11 @@ async def test_a064_a065_pings_are_on_the_wire_and_no_turn_minds_them(
     redis_url: str, hand: SessionHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are frames of the transport, not messages: none can come before another."""
-    monkeypatch.setattr("services.tts_gateway.websocket.HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("services.tts_gateway.websocket.HEARTBEAT_S", 0.5)
     async with ScriptedContainer() as container, gateway(redis_url, container.url, attempts=1):
         await hand.put(hand.open())
         await eventually(
-            lambda: container.peers and container.peers[0].pings >= 3,
+            lambda: container.peers and container.peers[0].pings >= 2,
             "pings come before there is anything to say",
         )
         await hand.say("t", FIRST, SECOND)
