@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 
 from firstword import keys, server_errors
@@ -32,10 +33,10 @@ class Queue:
     limit: int
     position: str | None
 
-    @property
-    def has_room(self) -> bool:
-        """Publishers stop at half, so that what is on its way finds room."""
-        return self.waiting <= self.limit // 2
+    def has_room_for(self, unread: float) -> bool:
+        """Publishers stop at half, so that what is on its way finds room. `unread`: so much that
+        was published may not be counted yet."""
+        return self.waiting + unread <= self.limit // 2
 
 
 class Room:
@@ -44,34 +45,44 @@ class Room:
     def __init__(self, streams: Streams, session: str) -> None:
         self._streams = streams
         self._session = session
-        self._since = 0.0
+        self._published = self._looked_at = self._read = 0.0  # segments, as far as estimated
+        self._looks: deque[tuple[str, float]] = deque()  # last entry and `_published` at each
         self._every = CHECK_SEGMENTS // 4  # until the limit is known
 
     async def check(self) -> None:
         """Raises FirstwordError `busy`, which is retryable, if there is none."""
         queue = await self._look()
-        if not queue.has_room:
+        if not queue.has_room_for(0):
             raise busy(queue)
-        self._since = 0.0
 
     async def enter(self, piece: str, last_id: str | None, *, wait: bool) -> None:
         """Wait for room for this piece, or raise `busy`. `last_id`: what was published last."""
-        if self._since and self._since + estimate(piece) > self._every:
+        since = self._published - self._looked_at
+        if since and since + estimate(piece) > self._every:
             await self._find(last_id, wait=wait)
-        self._since += estimate(piece)
+        self._published += estimate(piece)
 
     async def _find(self, last_id: str | None, *, wait: bool) -> None:
+        """The segmenter tells how far it has read once a sentence, or a second: who waited for
+        that without need would hold up the words of a sentence that is being written."""
         clock = asyncio.get_running_loop().time
         patient_until = clock() + CATCH_UP_S
+        if last_id is not None:
+            self._looks.append((last_id, self._published))
         while True:
             queue = await self._look()
+            self._note_read(queue.position)
             behind = _is_behind(queue.position, last_id) and clock() < patient_until
-            if queue.has_room and not behind:
+            if queue.has_room_for(self._published - self._read if behind else 0):
                 break
             if not wait and not behind:
                 raise busy(queue)
             await asyncio.sleep(LOOK_S if not behind else LOOK_S / 20)
-        self._since = 0.0
+        self._looked_at = self._published
+
+    def _note_read(self, position: str | None) -> None:
+        while self._looks and not _is_behind(position, self._looks[0][0]):
+            _, self._read = self._looks.popleft()
 
     async def _look(self) -> Queue:
         commands = self._streams.commands

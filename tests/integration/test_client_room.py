@@ -134,3 +134,16 @@ def test_what_a_piece_may_become() -> None:
     assert estimate("Hello") < 0.1
     assert estimate("Hello. There! Why? ") == pytest.approx(3, abs=0.2)
     assert estimate("x" * 2_000) == 10
+
+
+async def test_a_sentence_that_is_being_written_is_not_held_up(
+    firstword: Firstword, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The segmenter says how far it has read once a second: that alone is no reason to wait."""
+    await queue(streams, limit=200)
+    await streams.commands.hset(keys.text_state("s"), "position", "0-1")
+    monkeypatch.setattr(room, "LOOK_S", 3600)
+    session = firstword.session("s")
+    async with asyncio.timeout(30):  # a single wait would take minutes
+        for _ in range(CHECK_SEGMENTS + 4):
+            await session.text("Yes. ", "t")
