@@ -57,8 +57,8 @@ clean: ## remove .venv and all that tools left here (not the voices in your cach
 	  .hypothesis .import_linter_cache demo*.wav
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(RUN_READY): pyproject.toml constraints.txt
+$(RUN_READY): pyproject.toml constraints.txt tools/install.py
 	@python="$$(sh tools/find_python.sh $(if $(PYTHON),"$(PYTHON)"))" && "$$python" tools/install.py all
 
-$(DEV_READY): pyproject.toml constraints.txt
+$(DEV_READY): pyproject.toml constraints.txt tools/install.py
 	@python="$$(sh tools/find_python.sh $(if $(PYTHON),"$(PYTHON)"))" && "$$python" tools/install.py dev

@@ -21,6 +21,11 @@ LOG = VENV / "install.log"
 # What an extra brings along: its own stamp and those of the extras it holds.
 STAMPS = {"all": ["all"], "dev": ["all", "dev"]}
 
+# How setuptools puts the tree on the path: by a plain .pth. Its default is an import hook, which
+# comes too late for a script that lies beside a clone named `firstword`: Python takes that folder
+# itself for the package.
+EDITABLE = {"editable_mode": "compat"}
+
 _PROGRESS = re.compile(r"^\s*(Collecting|Downloading|Building wheel for|Installing) (\S+)")
 
 
@@ -70,7 +75,9 @@ def install(extra: str) -> None:
     environment = dict(os.environ)
     for variable in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"):  # pins hold for builds as well
         environment[variable] = f"{environment.get(variable, '')} constraints.txt".strip()
-    command = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off", "-e", f".[{extra}]"]
+    command = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
+    command += [f"--config-settings={name}={value}" for name, value in EDITABLE.items()]
+    command += ["-e", f".[{extra}]"]
     tail: deque[str] = deque(maxlen=25)
     with (
         LOG.open("w") as log,
