@@ -81,8 +81,15 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start all and return when all are healthy. Raises ServiceFailed for the first that is
-        not, and stops the others."""
-        await asyncio.to_thread(self._log_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        not, and stops the others; ServiceFailed too when there is no folder for their logs."""
+        try:
+            await asyncio.to_thread(self._log_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ServiceFailed(
+                "cannot_write",
+                f"cannot make the folder {self._log_dir} for logs: {error.strerror}; "
+                "choose another --log-dir",
+            ) from error
         try:
             async with asyncio.TaskGroup() as tasks:
                 for member in self._members:
@@ -144,8 +151,9 @@ class Supervisor:
             await asyncio.sleep(pause_s)
             try:
                 await self._bring_up(member)
-            except ServiceFailed as error:
-                self._tell(member.service.name, error.message)
+            except (ServiceFailed, OSError) as error:  # its log may be what cannot be written
+                what = error.message if isinstance(error, ServiceFailed) else str(error)
+                self._tell(member.service.name, what)
                 await member.stop(self._limits.grace_s)
 
 

@@ -22,13 +22,18 @@ class Ended:
 
 
 async def begin(
-    *words: str, url: str | None, folder: Path, environ: Mapping[str, str] | None = None
+    *words: str,
+    url: str | None,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    module: str = "firstword.cli",
+    stdout: int = asyncio.subprocess.PIPE,
 ) -> asyncio.subprocess.Process:
     """Start `firstword WORDS` in `folder`, on the server at `url` (None: on none that is set)."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "firstword.cli", *words),
+        *(sys.executable, "-P", "-m", module, *words),
         stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=stdout,
         stderr=asyncio.subprocess.PIPE,
         cwd=folder,
         env={**os.environ, "FIRSTWORD_REDIS_URL": url or "", **(environ or {})},
@@ -41,9 +46,10 @@ async def firstword(
     folder: Path,
     stdin: bytes = b"",
     environ: Mapping[str, str] | None = None,
+    module: str = "firstword.cli",
 ) -> Ended:
     """Run `firstword WORDS` to its end."""
-    process = await begin(*words, url=url, folder=folder, environ=environ)
+    process = await begin(*words, url=url, folder=folder, environ=environ, module=module)
     try:
         async with asyncio.timeout(LIMIT_S):
             out, err = await process.communicate(stdin)

@@ -2,7 +2,7 @@
 
 import sys
 
-from firstword.cli.app import main
+from firstword.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

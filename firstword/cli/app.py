@@ -38,9 +38,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has enough; the interpreter must not try to flush it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read it has enough
         return 1
+    except OSError as error:
+        console.note(f"firstword: {_in_words(error)}")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+        return 1
+
+
+def _drop_output() -> None:
+    """What is still held for standard output goes nowhere: the interpreter would try it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _in_words(error: OSError) -> str:
+    """What the system refused, and of which file, as one line."""
+    what = error.strerror or str(error) or type(error).__name__
+    return f"cannot use {error.filename}: {what}" if error.filename else f"input or output: {what}"
 
 
 def parser() -> argparse.ArgumentParser:

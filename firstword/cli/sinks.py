@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import wave
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -31,9 +31,7 @@ class WavFile:
         try:
             self._file = path.open("wb")
         except OSError as error:
-            raise FirstwordError(
-                "cannot_write", f"cannot write {path}: {error.strerror}; choose another --out"
-            ) from error
+            raise self._failure(error) from error
         self._wave: wave.Wave_write | None = None
 
     def feed(self, message: m.Audio) -> None:
@@ -58,10 +56,30 @@ class WavFile:
         if self._wave is None:
             self._set_rate(24_000)
         self._write_held()
-        if self._wave is not None:
-            self._wave.close()
+        with self._writing():
+            if self._wave is not None:
+                self._wave.close()
+                self._wave = None
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A file that cannot be written is given up, and told once."""
+        try:
+            yield
+        except OSError as error:
+            for file in (self._wave, self._file):
+                # Both try to write what they hold; a closed file below is a ValueError to wave.
+                with contextlib.suppress(OSError, ValueError):
+                    if file is not None:
+                        file.close()
             self._wave = None
-        self._file.close()
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> FirstwordError:
+        return FirstwordError(
+            "cannot_write", f"cannot write {self._path}: {error.strerror}; choose another --out"
+        )
 
     def _set_rate(self, rate: int) -> None:
         if self._rate not in (None, rate):
@@ -79,9 +97,10 @@ class WavFile:
 
     def _write_held(self) -> None:
         if self._wave is not None and self._held:
-            self._wave.writeframes(bytes(self._held))
+            with self._writing():
+                self._wave.writeframes(bytes(self._held))
+                self._file.flush()
             self.samples += len(self._held) // SAMPLE_BYTES
-            self._file.flush()
         self._held.clear()
 
 

@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from firstword import assets, keys
 from firstword.cli.console import Console
 from firstword.client import Firstword
-from firstword.embedded import EmbeddedServer, quarter_of_memory
+from firstword.embedded import EmbeddedServer, EmbeddedServerError, quarter_of_memory
 from firstword.errors import FirstwordError
 from firstword.runfile import URL_VARIABLE
 from firstword.server_errors import insist, without_password
 from firstword.supervisor import Service, Supervisor, Tell
 
 _UPSTREAM_PATH = "/invocations-bidirectional-stream"
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server in use; `own` is its process, where it is one that we started."""
+
+    url: str
+    own: EmbeddedServer | None = None
+
+    async def keep(self, tell: Tell) -> None:
+        """Start our own server again whenever it dies, empty and on the port that all know, until
+        cancelled. Raises FirstwordError when it does not come up. Somebody else's is theirs."""
+        while self.own is not None:
+            await asyncio.sleep(_LOOK_S)
+            if self.own.running:
+                continue
+            tell("server", "ended: starting it again, without what it held")
+            try:
+                await asyncio.to_thread(self.own.restart)
+            except EmbeddedServerError as error:
+                raise FirstwordError(
+                    error.code,
+                    f"the server ended and cannot be started again: {error.message}",
+                    retryable=error.retryable,
+                ) from error
+            tell("server", f"ready on 127.0.0.1:{self.own.port}")
 
 
 def fetch_assets(console: Console, environ: Mapping[str, str]) -> None:
@@ -31,16 +60,21 @@ def fetch_assets(console: Console, environ: Mapping[str, str]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def server(environ: Mapping[str, str], port: int | None, tell: Tell) -> AsyncIterator[str]:
-    """The URL of the server to use: the one FIRSTWORD_REDIS_URL names, else one of our own for
-    the length of the block, on `port` if that is given and free, with a quarter of the memory."""
+async def server(environ: Mapping[str, str], port: int | None, tell: Tell) -> AsyncIterator[Server]:
+    """The server to use: the one FIRSTWORD_REDIS_URL names, else one of our own for the length of
+    the block, on `port` if that is given and free, with a quarter of the memory.
+
+    Raises FirstwordError when the one that is named does not answer.
+    """
     if url := environ.get(URL_VARIABLE):
-        yield url
+        async with Firstword(url) as firstword:
+            await insist(firstword.streams.commands.time, url)
+        yield Server(url)
         return
     own = EmbeddedServer(preferred_port=port, max_memory_bytes=quarter_of_memory())
     async with own:
         tell("server", f"ready on 127.0.0.1:{own.port}")
-        yield own.url
+        yield Server(own.url, own)
 
 
 def supervisor(
@@ -73,11 +107,11 @@ async def running(environ: Mapping[str, str], *, log_dir: Path, tell: Tell) -> A
 
     Raises FirstwordError when something does not start.
     """
-    async with server(environ, None, tell) as url:
-        services = supervisor(url, environ, log_dir=log_dir, tell=tell)
+    async with server(environ, None, tell) as used:
+        services = supervisor(used.url, environ, log_dir=log_dir, tell=tell)
         await services.start()
         try:
-            yield url
+            yield used.url
         finally:
             await services.stop()
 

@@ -13,7 +13,7 @@ from firstword import runfile
 from firstword.cli import loop, stack
 from firstword.cli.console import Console
 from firstword.server_errors import without_password
-from firstword.supervisor import Supervisor
+from firstword.supervisor import Supervisor, Tell
 
 _EXAMPLE = 'firstword redis XADD fw:text "*" session demo text "Hello there. How are you?" end 1'
 
@@ -28,31 +28,43 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
             f"{without_password(other.url)}: use that one, or stop it first",
         )
     stack.fetch_assets(console, environ)
-    status = loop.run(_up(options, console, environ))
+    status = loop.run(command(options, console, environ))
     console.note("Firstword has stopped.")
     return 0 if status in (loop.INTERRUPTED, loop.TERMINATED) else status
 
 
-async def _up(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
+async def command(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
+    """All of it, until cancelled. Raises FirstwordError when something does not start."""
     log_dir: Path = options.log_dir or stack.log_folder(environ)
 
     def tell(service: str, what: str) -> None:
         console.note(f"  {service:<12} {what}")
 
     console.note("Starting Firstword. Ctrl-C stops it.")
-    async with stack.server(environ, options.port, tell) as url:
+    async with stack.server(environ, options.port, tell) as server:
         services = stack.supervisor(
-            url, environ, log_dir=log_dir, tell=tell, agent_port=options.agent_port
+            server.url, environ, log_dir=log_dir, tell=tell, agent_port=options.agent_port
         )
         _handle_signals(services, console)
         await services.start()
         try:
-            with runfile.published(runfile.Run(url, os.getpid(), services.addresses), environ):
-                console.say(_greeting(url, services.addresses["agent"], log_dir))
-                await services.run()
+            run = runfile.Run(server.url, os.getpid(), services.addresses)
+            with runfile.published(run, environ):
+                console.say(_greeting(server.url, services.addresses["agent"], log_dir))
+                await _keep(server, services, tell)
         finally:
             await services.stop()
     return 0
+
+
+async def _keep(server: stack.Server, services: Supervisor, tell: Tell) -> None:
+    """Start again what dies, until cancelled or the server cannot be started again."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.keep(tell))
+            tasks.create_task(services.run())
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
 
 
 def _handle_signals(services: Supervisor, console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import wave
 from collections.abc import AsyncIterator
@@ -146,3 +147,19 @@ async def test_a_position_that_never_was_is_told(redis_url: str, tmp_path: Path)
     assert ended.err.startswith("firstword: the server lost or rewound session demo")
     ended = await firstword("listen", "demo", "--from", "now", url=redis_url, folder=tmp_path)
     assert (ended.status, "is no entry id" in ended.err) == (1, True)
+
+
+@pytest.mark.parametrize("out", [("--out", "/dev/full"), ("--out", "-")])
+async def test_a_full_disk_is_one_line(
+    out: tuple[str, ...], path: PathDouble, redis_url: str, tmp_path: Path
+) -> None:
+    await firstword("publish", "demo", url=redis_url, folder=tmp_path, stdin=b"Hi. Ho.")
+    words = ("listen", "demo", "--from", "0", *out)
+    full = os.open("/dev/full", os.O_WRONLY)
+    listening = await begin(*words, url=redis_url, folder=tmp_path, stdout=full)
+    os.close(full)
+    _, err = await listening.communicate()
+    last = err.decode().splitlines()[-1]
+    assert listening.returncode == 1
+    assert (last.startswith("firstword: "), "No space left" in last) == (True, True)
+    assert "Traceback" not in err.decode()

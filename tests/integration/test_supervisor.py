@@ -215,3 +215,9 @@ async def test_stopping_what_never_started_does_nothing(stage: Stage) -> None:
     await supervisor.stop()
     supervisor.kill()
     assert stage.journal == []
+
+
+async def test_a_folder_for_logs_that_cannot_be_made_is_told(stage: Stage) -> None:
+    (stage.folder / "logs").write_text("in the way")
+    with pytest.raises(ServiceFailed, match=r"cannot make the folder .*logs.*choose another"):
+        await stage.supervisor(stage.dummy("engine")).start()

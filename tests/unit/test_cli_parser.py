@@ -190,6 +190,12 @@ def test_fetching_from_an_empty_folder_tells_what_was_tried(
     [
         (FirstwordError("code", "do this"), 1, "firstword: do this\n"),
         (KeyboardInterrupt(), 130, ""),
+        (OSError(28, "No space left"), 1, "firstword: input or output: No space left\n"),
+        (
+            OSError(13, "Permission denied", "/x"),
+            1,
+            "firstword: cannot use /x: Permission denied\n",
+        ),
     ],
 )
 def test_how_a_command_can_end(
