@@ -29,8 +29,8 @@ COMPARE_BEATS = 16
 class Lease:
     """Timing of ownership, seconds. A dead worker's units move within `lease_s` + `beat_s`."""
 
-    lease_s: float = 1.5
-    beat_s: float = 0.3
+    lease_s: float = 1.0
+    beat_s: float = 0.2
 
 
 def worker_name() -> str:
@@ -134,7 +134,7 @@ class Ownership:
         if self._beat_at is None:
             return "no heartbeat has reached the server yet"
         silent = asyncio.get_running_loop().time() - self._beat_at
-        if silent > 2 * self._lease.lease_s:
+        if silent > 3 * self._lease.lease_s:
             return f"no heartbeat has reached the server for {silent:.1f} s"
         return None
 
