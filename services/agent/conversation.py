@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from firstword import messages as m
@@ -36,6 +36,9 @@ class Turn:
     name: str
     say: Say
     asked_at: float
+    after: asyncio.Event | None
+    """Set once the turn that was asked for before this one stands on the stream, or never will."""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     written: bool = False
     heard: bool = False
 
@@ -58,33 +61,44 @@ class Conversation:
         self._outlet = outlet
         self._patience_s = patience_s
         self._silenced: set[str] = set()
+        self._newest: Turn | None = None
 
     def begin(self, say: Say) -> Turn:
         """Name a turn and start its clock; `write` it next. Raises RequestError."""
         if say.turn in self.turns:
             raise RequestError("turn_taken", "a turn of this name is not over: name it otherwise")
-        turn = Turn(say.turn or f"t-{secrets.token_hex(6)}", say, asyncio.get_running_loop().time())
-        self.turns[turn.name] = turn
+        now = asyncio.get_running_loop().time()
+        after = None if self._newest is None else self._newest.begun
+        turn = Turn(say.turn or f"t-{secrets.token_hex(6)}", say, now, after)
+        self.turns[turn.name] = self._newest = turn
         return turn
 
     async def write(self, turn: Turn) -> None:
         """Have the turn written and publish it: as it comes, or in batch mode as a whole.
 
+        Turns are spoken in the order of their first entries, so each waits for the one before.
         Raises FirstwordError if it cannot be published, CallerGone as the outlet does.
         A source that fails is reported to the caller, and what it wrote is spoken.
         """
+        try:
+            await self._publish(turn)
+        finally:
+            turn.begun.set()
+        turn.written = True
+
+    async def _publish(self, turn: Turn) -> None:
         say = turn.say
         manner = Manner(voice=say.voice, speed=say.speed, lang=say.lang)
         pieces = self._told(turn)
-        if say.mode == "batch":
-            async with aclosing(pieces):
-                whole = "".join([piece async for piece in pieces])
-            if turn.name not in self.turns:
-                return
+        if say.mode == "stream":
+            await self._session.stream(
+                pieces, turn=turn.name, manner=manner, on_published=lambda *_: turn.begun.set()
+            )
+            return
+        async with aclosing(pieces):
+            whole = "".join([piece async for piece in pieces])
+        if turn.name in self.turns:
             await self._session.say(whole, turn=turn.name, manner=manner)
-        else:
-            await self._session.stream(pieces, turn=turn.name, manner=manner)
-        turn.written = True
 
     async def follow(self, last: Turn | None = None) -> None:
         """Hand events to the caller until the session is closed, or the turn `last` is over."""
@@ -101,8 +115,13 @@ class Conversation:
 
     def silence(self, name: str | None) -> None:
         """The caller wants this turn stopped, without a name all it asked for: what is still on
-        its way to a slow caller is not handed on."""
-        self._silenced |= set(self.turns) if name is None else {name}
+        its way to a slow caller is not handed on, and what was not published never is."""
+        stopped = set(self.turns) if name is None else {name}
+        self._silenced |= stopped
+        for turn in [self.turns[name] for name in stopped & set(self.turns)]:
+            if not turn.begun.is_set():  # no receipt would name it
+                self._silenced.discard(turn.name)
+                self.end(turn.name, "cancelled")
 
     async def _hand_on(self, message: m.Audio) -> None:
         if isinstance(message, m.AudioChunk) and message.turn in self._silenced:
@@ -119,7 +138,9 @@ class Conversation:
 
     def end(self, name: str, outcome: str) -> None:
         """Count a turn of ours as over; a name that is not ours changes nothing."""
-        if self.turns.pop(name, None) is not None:
+        turn = self.turns.pop(name, None)
+        if turn is not None:
+            turn.begun.set()
             telemetry.caller_turns.labels(outcome).inc()
 
     async def leave(self) -> None:
@@ -137,6 +158,8 @@ class Conversation:
         pieces = self._source(turn.say).stream(turn.say.text)
         try:
             async for piece in pieces:
+                if turn.after is not None:
+                    await turn.after.wait()
                 if turn.name not in self.turns:
                     break
                 await self._outlet.text(turn.name, piece)

@@ -129,6 +129,7 @@ class SessionHand:
         self.streams = streams
         self.name = name
         self._n = 0
+        self._written: dict[str, int] = {}  # characters of each turn
         self._opened = False
 
     async def put(self, *messages: m.Segments) -> str:
@@ -179,13 +180,15 @@ class SessionHand:
         return numbers
 
     def segment(self, turn: str, n: int, text: str, *, first: bool) -> m.Segment:
+        start = self._written.get(turn, 0)
+        self._written[turn] = start + len(text)
         return m.Segment(
             turn=turn,
             n=n,
             text=text,
             spoken=text,
-            start=0,
-            end=len(text),
+            start=start,
+            end=start + len(text),
             voice="af_heart",
             speed=1.0,
             lang="auto",
