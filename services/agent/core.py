@@ -20,7 +20,7 @@ from firstword.keys import check_name
 MODES = ("stream", "batch")
 MAX_FRAME_BYTES = 32_768
 MAX_TOKENS_PER_SECOND = 100_000
-SPEEDS = (0.25, 4.0)
+SPEEDS = (0.5, 2.0)
 _MAX_NAME = 64
 
 Frame = dict[str, Any] | bytes
@@ -105,7 +105,7 @@ def _json_object(body: bytes | str) -> dict[str, Any]:
 def _say(body: Mapping[str, Any], limits: Limits) -> Say:
     given = [name for name in ("text", "prompt") if body.get(name) is not None]
     if len(given) != 1:
-        raise RequestError("missing_text", "give text (said as it is) or prompt (answered)")
+        raise RequestError("missing_text", "give either text (said as it is) or prompt (answered)")
     text = body[given[0]]
     if not isinstance(text, str) or not text.strip():
         raise RequestError("missing_text", f"{given[0]} must be a string that is not blank")

@@ -21,6 +21,7 @@ from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 
 SWEEP_S = 5.0
+FETCH = 256
 BUSY_S = 3600.0  # while a segment is spoken, news come by themselves
 TOMBSTONE_S = 3600
 DELETE = "\0"
@@ -150,9 +151,12 @@ class SessionRunner:
 
     async def _fetch(self) -> None:
         """Put what is new on the segments stream behind the backlog."""
-        while entries := await self._streams.range(self._keys[1], self._read):
+        more = True
+        while more:
+            entries = await self._streams.range(self._keys[1], self._read, FETCH)
             self._backlog += entries
-            self._read = entries[-1].id
+            self._read = entries[-1].id if entries else self._read
+            more = len(entries) == FETCH
 
     async def _feed(self) -> float:
         """Begin entries while the core is idle; seconds to hold the next one back, or 0."""
