@@ -15,6 +15,7 @@ from typing import Any
 
 from firstword import messages as m
 from firstword.ids import id_key
+from firstword.terminal import visible
 
 AUDIBLE_WAIT_MS = 20  # shorter waits drown in any player's buffer
 
@@ -272,5 +273,5 @@ def _seconds(milliseconds: float | None) -> str:
 
 
 def _shorten(text: str, length: int) -> str:
-    text = " ".join(text.split())
+    text = visible(" ".join(text.split()))
     return text if len(text) <= length else text[: max(0, length - 3)].rstrip() + "..."

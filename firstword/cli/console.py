@@ -6,6 +6,8 @@ import shutil
 import sys
 from typing import IO, TextIO
 
+from firstword.terminal import visible
+
 _BAR_CELLS = 30
 
 
@@ -54,7 +56,7 @@ class Console:
     def status(self, text: str) -> None:
         """Progress that the next line replaces; nothing where nobody would see it."""
         if self._err.isatty():
-            text = text[: self.width - 1]
+            text = visible(text)[: self.width - 1]
             self._err.write("\r" + text.ljust(self._status))
             self._err.flush()
             self._status = len(text)
@@ -77,6 +79,8 @@ class Console:
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
         encoding = stream.encoding or "utf-8"
+        if stream.isatty():  # somebody's text must not steer it
+            text = visible(text)
         # A terminal that cannot show a character of somebody's text must not end the command.
         stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
         stream.flush()

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import BinaryIO, Final, TextIO
 
+from firstword.terminal import visible
+
 from .core import Event, Segment, Segmenter, SegmenterOptions
+from .settings import SegmenterSettings
 
 READ_SIZE: Final = 65_536
 
@@ -38,9 +41,12 @@ def _write(events: list[Event], out: TextIO, as_json: bool) -> None:
     for event in events:
         if as_json:
             line = {"type": type(event).__name__.lower(), **asdict(event)}
-            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+            text = json.dumps(line, ensure_ascii=False)
         elif isinstance(event, Segment):
-            out.write(event.text + "\n")
+            text = event.text
+        else:
+            continue
+        out.write((visible(text) if out.isatty() else text) + "\n")
         out.flush()
 
 
@@ -49,12 +55,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="segment", description="Print the segments of a text as soon as they are certain."
     )
-    parser.add_argument("--lang", default="auto", help="ISO 639-1 code (default: by the text)")
-    parser.add_argument("--mode", choices=("safe", "eager"), default="safe")
-    parser.add_argument("--min-chars", type=int, default=0, help="merge shorter segments forward")
-    parser.add_argument("--max-chars", type=int, default=0, help="cut longer segments (0: never)")
+    service = SegmenterSettings()  # what it does unless told otherwise
     parser.add_argument(
-        "--first-clause", type=int, default=0, help="the first segment may be a clause of N words"
+        "--lang", default=service.lang, help="ISO 639-1 code (default: by the text)"
+    )
+    parser.add_argument("--mode", choices=("safe", "eager"), default=service.mode)
+    parser.add_argument(
+        "--min-chars", type=int, default=service.min_chars, help="merge shorter segments forward"
+    )
+    parser.add_argument(
+        "--max-chars", type=int, default=service.max_chars, help="cut longer segments (0: never)"
+    )
+    parser.add_argument(
+        "--first-clause",
+        type=int,
+        default=service.first_clause,
+        help="the first segment may be a clause of N words",
     )
     parser.add_argument("--skip-code", choices=("read", "announce", "skip"), default="read")
     parser.add_argument("--json", action="store_true", help="one event a line, hints too")

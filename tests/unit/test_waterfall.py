@@ -175,3 +175,10 @@ def test_any_turn_can_be_drawn_within_the_width(
     assert all(len(line) <= width for line in bars)
     if ascii_only and all(row.text.isascii() for row in found):
         assert picture.isascii()
+
+
+def test_a_text_does_not_steer_the_terminal() -> None:
+    row = Row(0, "\x1b[2JHi\x9b", 0.0, 1.0, 1, 1.0, 2.0, 3.0, 4.0, 1.0)
+    picture = render(Waterfall("t", 1, 1.0, [row]), width=100)
+    assert "\\x1b[2JHi\\u009b" in picture
+    assert not {"\x1b", "\x9b"} & set(picture)

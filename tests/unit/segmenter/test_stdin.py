@@ -45,3 +45,30 @@ def test_the_command_takes_its_options(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Hi there. Yes, all is well")))
     assert stdin.main(["--lang", "en", "--mode", "eager", "--max-chars", "20"]) == 0
     assert capsys.readouterr().out == "Hi there.\nYes, all is well\n"
+
+
+class Terminal(io.StringIO):
+    """A stream with a person behind it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_text_does_not_steer_the_terminal(as_json: bool) -> None:
+    out = Terminal()
+    source = io.BytesIO("Red \x1b[31m\x9b31m now".encode())
+    stdin.run(SegmenterOptions(), source, out, as_json=as_json)
+    assert not {"\x1b", "\x9b"} & set(out.getvalue())
+    assert "\\u009b31m" in out.getvalue()
+
+
+def test_the_defaults_are_those_of_the_service(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = b"and so on " * 100
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(long)))
+    assert stdin.main([]) == 0
+    lengths = [len(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lengths) > 1
+    assert max(lengths) <= 400
