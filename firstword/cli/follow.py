@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import base64
+import contextlib
 import json
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -19,21 +22,31 @@ from firstword.server_errors import insist
 
 
 def run_publish(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
-    """Standard input becomes a turn while it is still being written."""
+    """Standard input becomes a turn while it is still being written. Interrupted, it ends the turn:
+    one that stays open keeps the session's next turn waiting."""
+    keys.check_name("session", options.session)
+    turn = f"t-{secrets.token_hex(6)}" if options.turn is None else options.turn
 
     async def publish() -> int:
         async with Firstword(environ=environ) as firstword:
             session = firstword.session(options.session)
             await session.open()
-            characters = 0
+            characters, complete = 0, False
 
             async def counted() -> AsyncIterator[str]:
-                nonlocal characters
+                nonlocal characters, complete
                 async for piece in stdin.pieces():
                     characters += len(piece)
                     yield piece
+                complete = True
 
-            turn = await session.stream(counted(), turn=options.turn)
+            try:
+                await session.stream(counted(), turn=turn)
+            except asyncio.CancelledError:
+                if characters and not complete:  # else the end is on its way
+                    with contextlib.suppress(FirstwordError):
+                        await session.end(turn)
+                raise
         if not characters:
             raise FirstwordError(
                 "nothing_to_say",
@@ -48,6 +61,7 @@ def run_publish(options: argparse.Namespace, console: Console, environ: Mapping[
 
 def run_listen(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
     """Events as they come, until the session is closed, enough turns have ended, or Ctrl-C."""
+    keys.check_name("session", options.session)
 
     async def listen() -> int:
         sink = _sink(options.out, console)

@@ -76,6 +76,26 @@ async def test_text_is_published_while_it_comes(
     assert turns == {out.decode().strip()}
 
 
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupted_publisher_ends_its_turn(
+    path: PathDouble, redis_url: str, tmp_path: Path, end: signal.Signals
+) -> None:
+    """One that stays open would keep the next turn of the session waiting."""
+    publishing = await begin("publish", "demo", "--turn", "t1", url=redis_url, folder=tmp_path)
+    assert publishing.stdin is not None
+    publishing.stdin.write(b"Half a sen")
+    await eventually(
+        lambda: any(isinstance(message, m.Text) for message in path.of("demo")), "it is published"
+    )
+    publishing.send_signal(end)
+    await publishing.wait()  # its input is still open
+    out, err = await publishing.communicate()
+    assert (publishing.returncode, out, err) == (128 + end, b"", b"")
+    await eventually(
+        lambda: [x.turn for x in path.of("demo") if isinstance(x, m.End)] == ["t1"], "it is ended"
+    )
+
+
 async def test_nothing_to_publish_is_told(redis_url: str, tmp_path: Path) -> None:
     ended = await firstword("publish", "demo", url=redis_url, folder=tmp_path)
     assert ended.status == 1
