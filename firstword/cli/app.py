@@ -135,7 +135,7 @@ def _add_demo(sub: argparse.ArgumentParser) -> None:
 def _add_say(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
     sub.add_argument("--voice", help="a voice of `firstword voices`")
-    sub.add_argument("--speed", type=_positive, help="1 is normal, 0.5 to 2")
+    sub.add_argument("--speed", type=_speed, help="1 is normal, 0.5 to 2")
     sub.add_argument("--lang", help="language of the text, for example en-us")
     sub.add_argument(
         "--out",
@@ -246,6 +246,10 @@ def _count(text: str) -> int:
 
 def _positive(text: str) -> float:
     return _number(text, float, 1e-6, 1e6, "must be a number greater than 0")
+
+
+def _speed(text: str) -> float:
+    return _number(text, float, 0.5, 2.0, "must be a number from 0.5 to 2")
 
 
 def _not_negative(text: str) -> float:

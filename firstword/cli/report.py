@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from firstword import waterfall
 from firstword.cli.performance import Performance
 
+_CLEARLY_EARLIER = 1.05  # below, it is noise, and would be shown as "1.0 times"
 _ABOUT = {
     "stream": "each sentence is spoken while the next is being written",
     "batch": "the text is complete before anything is spoken",
@@ -20,10 +21,12 @@ def one(performance: Performance, *, width: int, ascii_only: bool) -> str:
     written = f"{_count(fall.tokens, 'token')} in {fall.text_ms / 1000:.1f} s"
     lines = [f"{performance.script.mode}: {_ABOUT[performance.script.mode]} ({written})", ""]
     lines.append(waterfall.render(fall, width=width, ascii_only=ascii_only))
+    if not any(map(str.isalnum, performance.script.text)):
+        lines.append("There is no letter or digit in the text: nothing in it can be spoken.")
     lines += _speed(performance)
     for error in performance.errors:
-        where = "" if error.n is None else f"segment {error.n}: "
-        lines.append(f"NOT SPOKEN: {where}{error.message} ({error.code})")
+        what = "ERROR" if error.n is None else f"NOT SPOKEN: segment {error.n}"
+        lines.append(f"{what}: {error.message} ({error.code})")
     if performance.reason != "complete":
         lines.append(f"The turn did not end as it should: {performance.reason}.")
     return "\n".join(lines)
@@ -57,7 +60,11 @@ def comparison(performances: Sequence[Performance]) -> str:
         figure = "nothing was spoken" if ttfa is None else f"{ttfa / 1000:.2f} s"
         lines.append(f"  {performance.script.mode:<7} {figure}")
     factor = ratio(performances)
-    if factor is not None:
+    if factor is not None and factor < _CLEARLY_EARLIER:
+        lines.append(
+            "  Streaming spoke no earlier: this machine was busy, or the text is too short."
+        )
+    elif factor is not None:
         lines.append(f"  Streaming spoke {factor:.1f} times as early.")
     return "\n".join(lines)
 

@@ -9,13 +9,21 @@ from collections.abc import Mapping
 from firstword import assets
 from firstword.cli.console import Console
 
+_SPOKEN = ("en-us", "en-gb")  # what the inference service has a text front end for
+
 
 def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
     """One voice a line."""
     found = assets.voices(environ)
     if options.json:
         rows = [
-            {"name": v.name, "language": v.language, "gender": v.gender, "installed": v.installed}
+            {
+                "name": v.name,
+                "language": v.language,
+                "gender": v.gender,
+                "installed": v.installed,
+                "speaks": v.language in _SPOKEN,
+            }
             for v in found
         ]
         console.say(json.dumps(rows, indent=1))
@@ -23,7 +31,9 @@ def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str
     for voice in found:
         mark = "installed" if voice.installed else "-"
         default = "  (default)" if voice.name == assets.DEFAULT_VOICE else ""
-        console.say(f"{voice.name:<14} {voice.language:<6} {voice.gender:<7} {mark}{default}")
+        silent = "" if voice.language in _SPOKEN else "  (cannot speak yet: no text front end)"
+        line = f"{voice.name:<14} {voice.language:<6} {voice.gender:<7} {mark}{default}{silent}"
+        console.say(line)
     if not all(voice.installed for voice in found):
         console.note("`firstword voices fetch --all` installs the rest.")
     return 0

@@ -140,7 +140,7 @@ def test_a_report_tells_pauses_errors_and_an_early_end() -> None:
     ]
     gone = m.ErrorEvent(code="x", message="gone", retryable=False)
     whole = performance("stream", None, errors=[gone])
-    assert "NOT SPOKEN: gone (x)" in report.one(whole, width=100, ascii_only=True)
+    assert "\nERROR: gone (x)" in report.one(whole, width=100, ascii_only=True)
 
 
 def test_two_modes_are_compared() -> None:
@@ -156,6 +156,23 @@ def test_two_modes_are_compared() -> None:
     assert [run["mode"] for run in data["runs"]] == ["batch", "stream"]
     assert data["runs"][1]["ttfa_ms"] == 1_200.0
     assert data["runs"][1]["segments"][0]["text"] == "Hi."
+
+
+def test_a_text_of_marks_alone_is_explained() -> None:
+    silent = performance("stream", None)
+    assert "no letter or digit" not in report.one(silent, width=100, ascii_only=True)
+    silent.script = Script("... 🙂", 12.0)
+    assert "There is no letter or digit in the text" in report.one(
+        silent, width=100, ascii_only=True
+    )
+
+
+@pytest.mark.parametrize("stream_ms", [2_900.0, 3_500.0])
+def test_no_gain_is_not_called_one(stream_ms: float) -> None:
+    both = [performance("batch", 3_000.0), performance("stream", stream_ms)]
+    assert report.comparison(both).endswith(
+        "  Streaming spoke no earlier: this machine was busy, or the text is too short."
+    )
 
 
 def test_nothing_can_be_compared_with_silence() -> None:
@@ -211,6 +228,17 @@ def test_a_bar_shows_how_far_it_is() -> None:
     assert err.getvalue() == "\r[" + "#" * 15 + "." * 15 + "] 0.5 of 1.0 MB  voices"
     console.bar("waiting", 0, 0)
     assert err.getvalue().endswith("\rwaiting" + " " * 47)
+
+
+def test_a_text_does_not_steer_the_terminal() -> None:
+    out, err, file = Terminal(), Terminal(), io.StringIO()
+    console = Console(out, err)
+    console.say("\x1b[2J")
+    console.status("\x9b2J")
+    Console(file, err).say("\x1b[2J")
+    assert out.getvalue() == "\\x1b[2J\n"
+    assert err.getvalue().startswith("\r\\u009b2J")
+    assert file.getvalue() == "\x1b[2J\n", "a file gets it as it is"
 
 
 def test_what_a_terminal_cannot_show_does_not_end_the_command() -> None:

@@ -61,8 +61,8 @@ def test_listen_and_voices_fetch() -> None:
         ("", "COMMAND"),
         ("sing", "invalid choice"),
         ("say", "TEXT"),
-        ("say hi --speed 0", "greater than 0"),
-        ("say hi --speed fast", "greater than 0"),
+        ("say hi --speed 0", "from 0.5 to 2"),
+        ("say hi --speed 99", "from 0.5 to 2"),
         ("say hi --tokens-per-second -1", "at least 0"),
         ("say hi --tokens-per-second nan", "at least 0"),
         ("say hi --mode batch --compare", "not allowed with"),
@@ -145,6 +145,12 @@ def test_a_bad_session_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 to 128 characters" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["publish", "listen"])
+def test_a_session_has_a_name(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, ""]) == 1
+    assert "session names are 1 to 128 characters" in capsys.readouterr().err
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert capsys.readouterr().out.startswith("firstword 0.")
@@ -168,7 +174,9 @@ def test_voices_are_listed_with_where_they_are(
         "language": "en-us",
         "gender": "female",
         "installed": False,
+        "speaks": True,
     }
+    assert sum("cannot speak yet" not in line for line in lines) == 28
 
 
 def test_fetching_from_an_empty_folder_tells_what_was_tried(
