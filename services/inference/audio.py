@@ -22,6 +22,10 @@ FIRST_FRAME_S: Final = 0.1
 FRAME_S: Final = 0.32
 MAX_FRAME_BYTES: Final = 16_000
 
+KNEE: Final = 0.9
+CEILING: Final = 0.99
+"""Louder than `KNEE` is bent towards `CEILING`: the int8 model has rare peaks over full scale."""
+
 _WINDOW_S: Final = 0.01
 _FADE_S: Final = 0.002
 
@@ -61,9 +65,15 @@ def _faded(samples: Samples, length: int) -> Samples:
 
 
 def to_pcm(samples: Samples) -> bytes:
-    """16-bit little-endian PCM; clipped where too loud, never wrapped, and silent where NaN."""
-    finite = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
-    return np.rint(np.clip(finite, -1, 1) * 32767).astype("<i2").tobytes()
+    """16-bit little-endian PCM; bent below full scale where too loud, and silent where NaN.
+
+    Each sample on its own, so the same sound gives the same bytes however it is cut.
+    """
+    finite = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0).astype(np.float64)
+    size = np.abs(finite)
+    bent = KNEE + (CEILING - KNEE) * np.tanh((size - KNEE) / (CEILING - KNEE))
+    quiet = np.where(size <= KNEE, size, bent)
+    return np.rint(np.copysign(quiet, finite) * 32767).astype("<i2").tobytes()
 
 
 class FrameStream:

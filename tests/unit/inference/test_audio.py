@@ -58,10 +58,15 @@ def test_nothing_to_hear_gives_no_samples(samples: Samples) -> None:
     assert len(trim(samples, RATE, 0.3).samples) == 0
 
 
-def test_too_loud_is_clipped_and_never_wraps() -> None:
-    samples = np.array([0, 1, -1, 1.0001, 7, -7, np.inf, -np.inf, np.nan, 0.5], np.float32)
-    top = 32767
-    assert decoded(to_pcm(samples)) == [0, top, -top, top, top, -top, top, -top, 0, 16384]
+def test_too_loud_is_bent_below_full_scale_and_never_wraps() -> None:
+    nan, inf = float("nan"), float("inf")
+    samples = np.array([0, 0.5, -0.9, 1.0, -1.0, 1.5, -40.0, inf, -inf, nan], np.float32)
+    pcm = decoded(to_pcm(samples))
+    assert pcm[:3] == [0, 16384, -29490], "what is not too loud stays as it is"
+    assert pcm[-1] == 0
+    assert max(map(abs, pcm)) == 32439
+    assert [np.sign(p) for p in pcm[3:9]] == [1, -1, 1, -1, 1, -1]
+    assert pcm[3] < pcm[5], "louder stays louder"
 
 
 @given(st.lists(st.floats(width=32), max_size=50))
