@@ -55,8 +55,32 @@ def fetch_assets(console: Console, environ: Mapping[str, str]) -> None:
         assets.locate(environ)
         return
     console.note("Fetching the Kokoro-82M weights and voices (once, about 90 MB) ...")
-    found = assets.fetch(environ, report=lambda now: console.bar(now.what, now.done, now.total))
+    found = fetch(environ, console)
     console.note(f"Weights and voices are in {found.folder}.")
+
+
+def fetch(
+    environ: Mapping[str, str],
+    console: Console,
+    *,
+    all_voices: bool = False,
+    folder: Path | None = None,
+) -> assets.Assets:
+    """`assets.fetch` with a progress bar. Raises FirstwordError when the cache cannot be written,
+    too."""
+    try:
+        return assets.fetch(
+            environ,
+            all_voices=all_voices,
+            folder=folder,
+            report=lambda now: console.bar(now.what, now.done, now.total),
+        )
+    except OSError as error:
+        raise FirstwordError(
+            "cannot_write",
+            f"cannot keep weights and voices in {error.filename or 'the cache'} "
+            f"({error.strerror}): set XDG_CACHE_HOME to a folder that can be written",
+        ) from error
 
 
 @contextlib.asynccontextmanager

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from firstword import assets
+from firstword.cli import stack
 from firstword.cli.console import Console
 
 _SPOKEN = ("en-us", "en-gb")  # what the inference service has a text front end for
@@ -41,12 +42,7 @@ def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str
 
 def run_fetch(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
     """Weights and voices into the cache; nothing is fetched twice."""
-    found = assets.fetch(
-        environ,
-        all_voices=options.all,
-        folder=options.folder,
-        report=lambda now: console.bar(now.what, now.done, now.total),
-    )
+    found = stack.fetch(environ, console, all_voices=options.all, folder=options.folder)
     count = len(found.installed_voices())
     console.say(f"The weights and {count} voices are in {found.folder}.")
     return 0

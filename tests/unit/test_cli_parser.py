@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import firstword.cli
 from firstword.assets import Assets, AssetsError
 from firstword.cli import voices
 from firstword.cli.app import main, parser
@@ -193,6 +194,18 @@ def test_fetching_from_an_empty_folder_tells_what_was_tried(
     assert capsys.readouterr().err == f"firstword: {tried.message}\n"
 
 
+def test_a_home_that_cannot_be_written_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("FIRSTWORD_MODEL_DIR", raising=False)
+    assert main(["voices", "fetch"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"firstword: cannot keep weights and voices in {tmp_path}/file")
+    assert err.endswith("(Not a directory): set XDG_CACHE_HOME to a folder that can be written\n")
+
+
 @pytest.mark.parametrize(
     ("raised", "status", "said"),
     [
@@ -219,3 +232,14 @@ def test_how_a_command_can_end(
     monkeypatch.setattr(voices, "run_list", fail)
     assert main(["voices"]) == status
     assert capsys.readouterr().err == said
+
+
+def test_an_interrupt_while_python_imports_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_argv: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("firstword.cli.app.main", interrupted)
+    assert firstword.cli.main([]) == 130
+    assert capsys.readouterr() == ("", "")
