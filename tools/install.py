@@ -23,7 +23,8 @@ STAMPS = {"all": ["all"], "dev": ["all", "dev"]}
 
 # How setuptools puts the tree on the path: by a plain .pth. Its default is an import hook, which
 # comes too late for a script that lies beside a clone named `firstword`: Python takes that folder
-# itself for the package.
+# itself for the package. setuptools means to drop this mode one day: constraints.txt pins it, and a
+# test tells.
 EDITABLE = {"editable_mode": "compat"}
 
 _PROGRESS = re.compile(r"^\s*(Collecting|Downloading|Building wheel for|Installing) (\S+)")
