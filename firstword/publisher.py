@@ -33,12 +33,16 @@ class Publisher:
         self._firstword = firstword
         self._opening = opening
         self._opened = False
+        self._closing: m.Close | None = None
+        """The close, if nothing was published after it."""
         self._session = opening.session
         self._route: tuple[int | None] | None = None
         self._next_seq: dict[str, int] = {}
         self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
         self._outbox = Outbox()
-        self._owed: deque[m.Open | Piece] = deque()  # to be published before anything else
+        self._owed: deque[m.Open | m.Close | Piece] = (
+            deque()
+        )  # to be published before anything else
         self._watch: Watch | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -47,6 +51,14 @@ class Publisher:
         async with self.order:
             await self.publish(self._opening)
             self._opened = True
+            self._closing = None
+
+    async def close(self) -> None:
+        """Publish the session's close."""
+        closing = m.Close(session=self._session)
+        async with self.order:
+            await self.publish(closing)
+            self._closing = closing
 
     # -- turns ------------------------------------------------------------------------------------
 
@@ -99,6 +111,7 @@ class Publisher:
             return published.entry_id
 
     def _advance(self, turn: str, piece: Piece) -> None:
+        self._closing = None
         if turn not in self._next_seq:  # cancelled while we waited
             return
         self._next_seq[turn] += 1
@@ -184,12 +197,14 @@ class Publisher:
         if self._opened:
             self._owed.append(self._opening)
         self._owed.extend(self._outbox.everything())
+        if self._closing is not None:
+            self._owed.append(self._closing)
 
     async def _settle(self) -> None:
         """Publish what is owed; what was cancelled meanwhile stays unsaid."""
         while self._owed:
             message = self._owed[0]
-            if isinstance(message, m.Open):
+            if isinstance(message, m.Open | m.Close):
                 await self._append(message)
             elif self._outbox.has(message.turn or ""):
                 self._note(await self._append(message))

@@ -184,8 +184,7 @@ class Session:
 
     async def close(self) -> None:
         """After what is queued, close the session and its upstream connection."""
-        async with self._publisher.order:
-            await self._publisher.publish(m.Close(session=self.name))
+        await self._publisher.close()
 
     # -- listening --------------------------------------------------------------------------------
 

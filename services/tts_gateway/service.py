@@ -29,6 +29,8 @@ class GatewayService:
         self._streams = Streams(settings.redis_url)
         self._runners: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._untold: dict[str, int] = {}
+        """Revisions of failed sessions that the server may have lost: their listeners must know."""
         self._farewells: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._ownership = Ownership(
@@ -75,8 +77,9 @@ class GatewayService:
         runner = self._runners.pop(session, None)
         if task is not None:
             task.cancel()
-        if runner is not None:
-            farewell = asyncio.create_task(self._say_farewell(session, runner.rev))
+        rev = max(self._untold.pop(session, 0), 0 if runner is None else runner.rev)
+        if rev:
+            farewell = asyncio.create_task(self._say_farewell(session, rev))
             self._farewells.add(farewell)
             farewell.add_done_callback(self._farewells.discard)
 
@@ -89,15 +92,15 @@ class GatewayService:
 
     async def _work(self, session: str) -> None:
         """Keep a runner on the session until it is left, handed over or another's."""
-        rev = failures = 0
+        failures = 0
         position = START
         while True:
             runner = SessionRunner(
                 session, self._streams, self._upstream, self._ownership.worker, self._settings
             )
             try:
-                await self._tell_if_lost(session, rev)
-                rev = 0
+                await self._tell_if_lost(session, self._untold.get(session, 0))
+                self._untold.pop(session, None)
                 if failures and not await self._is_ours(session):
                     await self._offer_rest(session, position)
                     return
@@ -107,7 +110,7 @@ class GatewayService:
                 return
             except Exception as error:  # whatever the client raises, the session goes on
                 failures += 1
-                rev = max(rev, runner.rev)
+                self._untold[session] = max(self._untold.get(session, 0), runner.rev)
                 position = runner.position
                 name = type(error).__name__
                 telemetry.logger().warning("session_failed", session=session, error=name)

@@ -110,6 +110,27 @@ async def test_after_a_loss_that_is_told_all_that_is_open_comes_again(
         assert (await published(streams))[-1] == m.End(session="s", turn="u", seq=1)
 
 
+async def test_a_close_comes_again_behind_the_turns_it_was_behind(
+    firstword: Firstword, streams: Streams
+) -> None:
+    """Else what is published again would open the session again, for good."""
+    async with firstword.session("s") as session:
+        await say(session, "One.")
+        await session.close()
+        await put(streams, STATE_LOST)
+        again = (await until_published(streams, 8))[4:]
+        assert again == [
+            m.Open(session="s"),
+            m.Text(session="s", turn="t", seq=0, text="One.", again=1),
+            m.End(session="s", turn="t", seq=1, again=1),
+            m.Close(session="s"),
+        ]
+        await session.text("More", "u")
+        await put(streams, STATE_LOST)
+        again = (await until_published(streams, 13))[9:]
+        assert m.Close(session="s") not in again, "it was opened again"
+
+
 async def test_a_loss_that_nobody_tells_is_noticed(firstword: Firstword, streams: Streams) -> None:
     session = firstword.session("s")
     await say(session, "One. ", "Two.")
