@@ -10,7 +10,10 @@ import pytest
 
 from firstword import messages as m
 from firstword.listener import Event
+from services.inference.audio import to_pcm
+from services.inference.synthesizer import Stop, Utterance
 from tests.chaos.hearing import Hearing, Sentence, Tally, Turn
+from tests.doubles.stamp_synthesizer import StampOptions, StampSynthesizer
 from tests.doubles.stamps import Place, Stamps, read, stamp
 
 SESSION = 7
@@ -187,7 +190,18 @@ def test_silence_is_measured_from_the_blow_to_the_next_sound() -> None:
     assert hearing.silence_of_segmenter(950, [turn]) is None, "no segment came later"
 
 
+def test_stamps_come_through_the_service_as_they_are() -> None:
+    """Else every other test of them would tell of losses that are none."""
+    engine = StampSynthesizer(StampOptions())
+    text = "Session 8191 says sentence 8191 of the long way home."
+    prepared = engine.prepare(Utterance(text, "af_heart", "en-us"))
+    pieces = [engine.synthesize(prepared, i, Stop()) for i in range(len(prepared.pieces))]
+    heard = b"".join(to_pcm(piece.samples) for piece in pieces)
+    whole = stamp(8191, 8191, 0, engine.samples(len(text)))
+    assert heard == whole.astype("<i2").tobytes()
+
+
 def test_any_four_samples_say_where_they_belong() -> None:
     assert read(stamp(3, 5, 1000, 1010)) == [Place(3, 5, 250), Place(3, 5, 251)]
     assert read(stamp(3, 5, 40_001, 40_008)) == [Place(3, 5, 10_001)]
-    assert read(np.zeros(2, np.int16)) == []
+    assert read(np.zeros(2, np.int16)) == [], "less than four"

@@ -1,9 +1,10 @@
 """Samples that say where they belong: any four in a row name session, sentence and place.
 
-A sample is 15 bits: two say which of four lanes it is, thirteen carry that lane's part of the
-stamp: the session's number, the sentence's number, the high and the low half of the place, counted
-in fours. So a listener can tell what is missing, what comes twice, what comes out of order and what
-is another's, from the samples alone.
+A sample is 15 bits around 0, well below full scale, where the path may bend peaks. Two of them say
+which of four lanes it is, thirteen carry that lane's part of the stamp: the session's number, the
+sentence's number, the high and the low half of the place, counted in fours. So a listener can tell
+what is missing, what comes twice, what comes out of order and what is another's, from the samples
+alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Stamps = npt.NDArray[np.int16]
 SAMPLE_RATE = 24_000
 MOST = 1 << 13
 """Numbers of sessions and sentences are below this."""
+MIDDLE = 1 << 14
 
 _SPOKEN = re.compile(r"\b[Ss]ession (\d+)\b.*?\bsentence (\d+)\b")
 
@@ -38,17 +40,18 @@ def stamp(session: int, sentence: int, start: int, stop: int) -> Stamps:
     lane, fours = place & 3, place >> 2
     parts = [np.full_like(place, session), np.full_like(place, sentence)]
     carried = np.choose(lane, [*parts, fours >> 13, fours & (MOST - 1)])
-    samples: Stamps = (lane << 13 | carried).astype(np.int16)
+    samples: Stamps = ((lane << 13 | carried) - MIDDLE).astype(np.int16)
     return samples
 
 
 def read(samples: Stamps) -> list[Place | None]:
     """What each whole group of four says; None where lanes do not follow each other."""
-    lanes = samples.astype(np.int64) >> 13
+    bits = samples.astype(np.int64) + MIDDLE
+    lanes = bits >> 13
     groups: list[Place | None] = []
     at = int(np.argmax(lanes == 0)) if (lanes == 0).any() else len(samples)
     while at + 4 <= len(samples):
-        group = samples[at : at + 4].astype(np.int64)
+        group = bits[at : at + 4]
         if list(group >> 13) == [0, 1, 2, 3]:
             session, sentence, high, low = (int(part) for part in group & (MOST - 1))
             groups.append(Place(session, sentence, high << 13 | low))
