@@ -95,7 +95,7 @@ def test_tables_line_up() -> None:
 def test_the_kernel_tells_what_a_process_uses() -> None:
     used = machine.usage(os.getpid())
     times = os.times()
-    assert 0 < used.cpu_s <= times.user + times.system
+    assert 0 < used.cpu_s <= times.user + times.system + 0.02, "read before, in hundredths"
     assert used.cpu_s <= machine.busy_s()
     assert used.resident_bytes > 1 << 20
 
