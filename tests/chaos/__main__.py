@@ -26,9 +26,6 @@ async def run(words: list[str]) -> bool:
     well = True
     async with Deployment(folder, gateway=3, segmenter=2, inference=2) as deployment:
         for number, scenario in enumerate(scenarios):
-            if scenario.off:
-                _say(report.off(scenario))
-                continue
             result = await play(deployment, scenario, SESSIONS, 1 + SESSIONS * number)
             _say(report.row(result))
             well = well and not result.tally.wrong

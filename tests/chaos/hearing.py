@@ -105,7 +105,9 @@ class Hearing:
         """Take the next event."""
         message = event.message
         turn = getattr(message, "turn", None)
-        if turn in self.ends and not isinstance(message, m.TurnCancelled):
+        # A receipt, or what a publisher is asked for, may come when nothing is left to be said.
+        for_publishers = isinstance(message, m.ErrorEvent) and message.n is None
+        if turn in self.ends and not for_publishers and not isinstance(message, m.TurnCancelled):
             self._odd.append(f"{type(message).__name__} after the end of its turn")
         match message:
             case m.SegmentStarted():

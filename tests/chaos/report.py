@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.chaos.play import Result, Scenario
+from tests.chaos.play import Result
 
 SHOWN = 10
 """Problems that are told of a scenario."""
@@ -38,11 +38,6 @@ def problems(result: Result) -> list[str]:
     told = result.tally.problems
     more = [f"and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
     return [f"    {problem}" for problem in (*told[:SHOWN], *more)]
-
-
-def off(scenario: Scenario) -> str:
-    """The line of a scenario that is not played."""
-    return f"{scenario.name:<23}  not played: {scenario.off}"
 
 
 def _at(times: Sequence[int], share: float) -> str:

@@ -38,9 +38,9 @@ SCENARIOS = (
     Scenario("cancel storm", faults.nothing, CANCELS),
     Scenario("cancel storm, kill", at(0.2, 0.5, what=kill("gateway", "segmenter")), CANCELS),
     Scenario("mixed", faults.many(seed=1, count=7), LONG),
-    Scenario("server kill, no file", at(0.3, what=faults.lose_server)),
-    Scenario("FLUSHALL", at(0.3, what=faults.forget)),
-    Scenario("late replica", at(0.3, what=faults.rewind)),
+    Scenario("server kill, no file", at(0.3, what=faults.lose_server), forgets=True),
+    Scenario("FLUSHALL", at(0.3, what=faults.forget), forgets=True),
+    Scenario("late replica", at(0.3, what=faults.rewind), forgets=True),
 )
 
 SHORT = Manner(turns=2, token_s=0.02, pause_s=0.4)
