@@ -22,7 +22,7 @@ _PRIVATE = {
     "the host of a package registry": re.compile(
         r"\b(pypi|pythonhosted|npmjs|crates|debian|ubuntu)\.(org|com|io)\b"
     ),
-    "a path of one machine": re.compile(r"(?<![\w.~}])/(work|root|home|Users)/|/tmp/w\b/"),
+    "a path of one machine": re.compile(r"(?<![\w.~}])/(work|root|home|Users)/"),
     "something beside the repository": re.compile(r"\.\./shared\b"),
 }
 
