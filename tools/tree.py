@@ -23,7 +23,6 @@ _PRIVATE = {
         r"\b(pypi|pythonhosted|npmjs|crates|debian|ubuntu)\.(org|com|io)\b"
     ),
     "a path of one machine": re.compile(r"(?<![\w.~}])/(work|root|home|Users)/"),
-    "something beside the repository": re.compile(r"\.\./shared\b"),
 }
 
 
