@@ -150,7 +150,9 @@ class Ownership:
                 telemetry.logger().warning("heartbeat_failed", error=type(error).__name__)
                 await pause(self._failures)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._poke.wait(), self._lease.beat_s)
+                # Not wait_for: before Python 3.12 it can swallow the cancel that ends us.
+                async with asyncio.timeout(self._lease.beat_s):
+                    await self._poke.wait()
             self._poke.clear()
 
     async def _beat_once(self) -> None:
