@@ -108,11 +108,15 @@ class Client(AsyncCoreCommands):
         clock = asyncio.get_running_loop().time
         deadline = clock() + PATIENCE_S
         failures = 0
+        cancels = _cancels()
         async with self._free:
             while True:
                 try:
-                    return await self._attempt(args, options)
+                    reply = await self._attempt(args, options)
+                    _obey(cancels)
+                    return reply
                 except _AWAY:
+                    _obey(cancels)
                     failures += 1
                     if failures > self._retries or clock() > deadline:
                         raise
@@ -172,6 +176,17 @@ class Client(AsyncCoreCommands):
         # Else every fifth redirection closes the connections of all who wait for an answer.
         options["reinitialize_steps"] = 0
         return RedisCluster.from_url(first, startup_nodes=self._address.nodes(), **options)
+
+
+def _cancels() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def _obey(cancels: int) -> None:
+    """On Python 3.11 redis-py can swallow a cancel that comes while it waits: end here then."""
+    if _cancels() > cancels:
+        raise asyncio.CancelledError
 
 
 def _options(timeout_s: float) -> dict[str, Any]:
