@@ -22,11 +22,6 @@ MARKS = 32
 _AT_ONCE_MS = 1
 
 Tell = Callable[[m.Resume], Awaitable[object]]
-STATE_LOST = m.ErrorEvent(
-    code="state_lost",
-    message="the server lost what was published: publish the open turn again",
-    retryable=True,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +177,7 @@ class Listener:
         if self._lost:
             return
         self._lost, self._last_n = True, -1
-        self._ready.append(Event(entry_id, STATE_LOST))
+        self._ready.append(Event(entry_id, m.STATE_LOST))
         if self._tell is None:
             return
         for had in self._heard.positions():
@@ -204,7 +199,7 @@ class Listener:
             message = codec.unpack(entry.fields.get(b"m", b""), codec.AUDIO)
         except DecodeError:
             return  # a later version's, or nobody's: not worth losing the session for
-        if isinstance(message, m.ErrorEvent) and message.code == STATE_LOST.code:
+        if isinstance(message, m.ErrorEvent) and message.code == m.STATE_LOST.code:
             self._marks.clear()  # what lies before it may be another stream's
             await self._on_lost(entry.id)
             return

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+SPEEDS = (0.5, 2.0)
+"""The slowest and the fastest speech there is, as a factor; the same at every door."""
+
 # -- in: fw:text, fw:text:{p} ---------------------------------------------------------------------
 
 
@@ -271,6 +274,14 @@ class ErrorEvent:
     n: int | None = None
     samples: int = 0
     expected: int | None = None
+
+
+STATE_LOST = ErrorEvent(
+    code="state_lost",
+    message="the server lost what was published: publish the open turn again",
+    retryable=True,
+)
+"""What every part that notices a loss tells the listeners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from firstword import keys, listener, server_errors
 from firstword import messages as m
 from firstword.errors import FirstwordError
-from firstword.listener import STATE_LOST, Event, Listener
+from firstword.listener import Event, Listener
+from firstword.messages import STATE_LOST
 from firstword.pieces import AS_THE_SESSION, Manner, TurnOver, split
 from firstword.publisher import Publisher
 from firstword.room import Room

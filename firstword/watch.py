@@ -14,7 +14,7 @@ from firstword import codec, keys
 from firstword import messages as m
 from firstword.errors import DecodeError
 from firstword.ids import id_key
-from firstword.listener import STATE_LOST
+from firstword.messages import STATE_LOST
 from firstword.outbox import REFUSALS, Outbox, Piece
 from firstword.streams import Entry, Streams
 

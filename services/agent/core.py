@@ -20,7 +20,6 @@ from firstword.keys import check_name
 MODES = ("stream", "batch")
 MAX_FRAME_BYTES = 32_768
 MAX_TOKENS_PER_SECOND = 100_000
-SPEEDS = (0.5, 2.0)
 _MAX_NAME = 64
 
 Frame = dict[str, Any] | bytes
@@ -125,7 +124,7 @@ def _say(body: Mapping[str, Any], limits: Limits) -> Say:
         session=_label(body, "session"),
         turn=_label(body, "turn"),
         voice=_word(body, "voice"),
-        speed=_number(body, "speed", *SPEEDS),
+        speed=_number(body, "speed", *m.SPEEDS),
         lang=_word(body, "lang"),
     )
 

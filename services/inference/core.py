@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from firstword.messages import SPEEDS
 from firstword.session_protocol import (
     BYTES_PER_SAMPLE,
     Cancel,
@@ -28,8 +29,7 @@ from firstword.session_protocol import (
     encode_server,
 )
 
-MIN_SPEED: Final = 0.5
-MAX_SPEED: Final = 2.0
+MIN_SPEED, MAX_SPEED = SPEEDS
 MIN_SAMPLE_RATE: Final = 8_000
 MAX_SAMPLE_RATE: Final = 48_000
 

@@ -8,7 +8,6 @@ from firstword import messages as m
 from services.segmenter import core
 from services.segmenter.tables import load
 
-SPEED = (0.5, 2.0)
 SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 PACES = ("realtime", "none")
 MAX_SETTING_CHARS = 128
@@ -19,8 +18,8 @@ def setting_problem(message: m.Open | m.Text) -> str:
 
     `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
     """
-    if message.speed is not None and not SPEED[0] <= message.speed <= SPEED[1]:
-        return f"speed is a number from {SPEED[0]} to {SPEED[1]}"
+    if message.speed is not None and not m.SPEEDS[0] <= message.speed <= m.SPEEDS[1]:
+        return f"speed is a number from {m.SPEEDS[0]} to {m.SPEEDS[1]}"
     for name, value in (("voice", message.voice), ("lang", message.lang)):
         if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
             return f"{name} is 1 to {MAX_SETTING_CHARS} characters"

@@ -252,14 +252,9 @@ class PartitionReader:
 
     async def _tell_state_lost(self) -> None:
         """The server forgot what we had committed: whoever listens is told before we start over."""
-        event = m.ErrorEvent(
-            code="state_lost",
-            message="the server lost what was published: publish the open turn again",
-            retryable=True,
-        )
         for name, held in self._held.items():
             if held.session.busy:
-                await self._streams.tell(name, event)
+                await self._streams.tell(name, m.STATE_LOST)
 
     async def farewell(self) -> None:
         """The partition was taken from us. Another worker goes on with what is there; where the

@@ -148,11 +148,7 @@ class GatewayService:
         raw = await self._streams.commands.hget(keys.speech_state(session), "rev")
         if int(raw or 0) >= rev:
             return
-        event = m.ErrorEvent(
-            code="state_lost",
-            message="the server lost what was published: publish the open turn again",
-            retryable=True,
-        )
+        event = m.STATE_LOST
         telemetry.errors.labels(event.code).inc()
         await self._streams.append(keys.audio(session), {"m": codec.pack(event, session)})
         await self._ownership.offer([session])  # whoever owns it lets its keys expire one day

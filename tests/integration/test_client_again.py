@@ -13,7 +13,7 @@ from firstword import codec, keys, watch
 from firstword import messages as m
 from firstword.client import Firstword, Session, TurnCut
 from firstword.errors import FirstwordError
-from firstword.listener import STATE_LOST
+from firstword.messages import STATE_LOST
 from firstword.streams import Streams
 from tests.doubles.proxy import Proxy
 from tests.support import eventually

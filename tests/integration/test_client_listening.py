@@ -201,7 +201,7 @@ async def test_a_server_that_forgot_everything_is_noticed_while_idle(
     monkeypatch.setattr(listener, "CHECK_S", 0)
     events = await _heard_one(firstword, streams)
     await streams.commands.flushall()
-    assert (await anext(events)).message == listener.STATE_LOST
+    assert (await anext(events)).message == m.STATE_LOST
     await put(streams, done(5))
     assert (await anext(events)).message == done(5)
 
@@ -215,7 +215,7 @@ async def test_a_server_that_restarts_empty_is_noticed(
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.to_thread(server.restart)
         lost = await waiting
-        assert (lost.id, lost.message) == ("0-0", listener.STATE_LOST)
+        assert (lost.id, lost.message) == ("0-0", m.STATE_LOST)
 
 
 async def test_a_listener_that_had_heard_nothing_goes_on(
@@ -224,7 +224,7 @@ async def test_a_listener_that_had_heard_nothing_goes_on(
     await put(streams, done(0))
     events = await firstword.session("s").listener()
     await streams.commands.flushall()
-    assert (await anext(events)).message == listener.STATE_LOST
+    assert (await anext(events)).message == m.STATE_LOST
     await put(streams, done(1))
     assert (await anext(events)).message == done(1)
 
@@ -245,7 +245,7 @@ async def test_a_stream_that_went_back_goes_on_from_what_it_still_has(
     for entry_id, fields in copy[:2]:
         await streams.commands.xadd(keys.audio("s"), fields, id=entry_id)
     lost = await anext(events)
-    assert (lost.id, lost.message) == (kept, listener.STATE_LOST)
+    assert (lost.id, lost.message) == (kept, m.STATE_LOST)
     await put(streams, done(1))  # said again, and heard before
     await put(streams, started(2))
     assert (await anext(events)).message == started(2)
@@ -261,18 +261,18 @@ async def test_what_was_heard_is_told_once_for_each_turn(
         await put(streams, message)
     await take(events, 4)
     # Two processes noticed; what comes then is known.
-    after: list[m.Audio] = [listener.STATE_LOST, listener.STATE_LOST, over, chunk(1)]
+    after: list[m.Audio] = [m.STATE_LOST, m.STATE_LOST, over, chunk(1)]
     for message in after:
         await put(streams, message)
-    assert (await anext(events)).message == listener.STATE_LOST
+    assert (await anext(events)).message == m.STATE_LOST
     await put(streams, done(1))
     assert (await anext(events)).message == done(1)
     assert await resumes(streams) == [
         m.Resume(session="s", turn="u", start=0, samples=0),
         m.Resume(session="s", turn="t", start=10, samples=2, end=19),
     ]
-    await put(streams, listener.STATE_LOST)
-    assert (await anext(events)).message == listener.STATE_LOST
+    await put(streams, m.STATE_LOST)
+    assert (await anext(events)).message == m.STATE_LOST
     assert (await resumes(streams))[-1] == m.Resume(session="s", turn="t", start=19, samples=0)
 
 
@@ -282,8 +282,8 @@ async def test_a_loss_that_was_noticed_and_is_then_told_is_one(
     monkeypatch.setattr(listener, "CHECK_S", 0)
     events = await _heard_one(firstword, streams)
     await streams.commands.flushall()
-    assert (await anext(events)).message == listener.STATE_LOST
-    await put(streams, listener.STATE_LOST)
+    assert (await anext(events)).message == m.STATE_LOST
+    await put(streams, m.STATE_LOST)
     await put(streams, done(7))
     assert (await anext(events)).message == done(7)
 
@@ -296,7 +296,7 @@ async def test_numbers_that_begin_anew_betray_a_loss_that_nobody_told(streams: S
     for message in (*sent, started(4), other, after):
         await put(streams, message)
     heard = [event.message for event in await take(events, 6)]
-    assert heard == [*sent, listener.STATE_LOST, other, after]
+    assert heard == [*sent, m.STATE_LOST, other, after]
 
 
 async def test_who_cannot_say_what_it_has_listens_on(streams: Streams) -> None:
@@ -304,7 +304,7 @@ async def test_who_cannot_say_what_it_has_listens_on(streams: Streams) -> None:
         raise FirstwordError("unreachable", "the server is away again", retryable=True)
 
     events = Listener(streams, "s", "0-0", tell=refuse)
-    sent: list[m.Audio] = [STARTED, listener.STATE_LOST, done(1)]
+    sent: list[m.Audio] = [STARTED, m.STATE_LOST, done(1)]
     for message in sent:
         await put(streams, message)
     heard = [event.message for event in await take(events, 3)]
