@@ -3,15 +3,16 @@
 An engine works in two steps. `prepare` decides everything that depends on the text: pronunciation,
 cuts, plan. `synthesize` makes the audio of one piece, the smallest unit that can be scheduled:
 pieces of several requests may be interleaved on the device, and a request is stopped between two
-pieces at the latest.
+pieces at the latest. An engine that is quicker with several pieces at once says so by being a
+`BatchSynthesizer`; which pieces those are is the scheduler's choice (`scheduler.py`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +59,18 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A request that was checked: `voice` exists and `lang` is the voice's own."""
+    """A request that was checked: `voice` exists and `lang` is the voice's own.
+
+    `first_words`: end the first piece early, at the first clause that has so many words, so that
+    it is heard early (`pieces.cut`); 0 cuts nothing that is not too long.
+    """
 
     text: str
     voice: str
     lang: str
     speed: float = 1.0
     seed: int = 0
+    first_words: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,17 @@ class Prepared:
     """An utterance ready for synthesis.
 
     `plan` is equal for two utterances only if their audio is bit-equal on this engine. `pieces` are
-    the engine's own; none at all where there is nothing to say.
+    the engine's own; none at all where there is nothing to say. `sizes`: how much work each piece
+    is, in a unit of the engine's (phonemes, say); left out where pieces are much alike.
     """
 
     plan: str
     pieces: tuple[Any, ...]
+    sizes: tuple[int, ...] = ()
+
+    def size(self, index: int) -> int:
+        """How much work a piece is, at least 1."""
+        return max(1, self.sizes[index]) if self.sizes else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +127,26 @@ class Synthesizer(Protocol):
 
         Raises Stopped soon after `stop` is set, SynthesisError if the engine fails.
         """
+
+
+@runtime_checkable
+class BatchSynthesizer(Synthesizer, Protocol):
+    """An engine that makes several pieces in one run, of one request or of several."""
+
+    @property
+    def max_batch(self) -> int:
+        """Most pieces of one run."""
+
+    def synthesize_batch(
+        self, pieces: Sequence[tuple[Prepared, int]], stops: Sequence[Stop]
+    ) -> list[Audio | Exception]:
+        """For each `(prepared, index)` in its place: its audio, or what `synthesize` would raise.
+
+        A stop ends its own piece at the latest when the run is over, the run itself only if all
+        of its pieces are stopped. Raises nothing that concerns one piece only.
+        """
+
+
+def max_batch(engine: Synthesizer) -> int:
+    """How many pieces an engine takes in one run: 1 unless it says more."""
+    return max(1, engine.max_batch) if isinstance(engine, BatchSynthesizer) else 1
