@@ -10,8 +10,12 @@ from firstword.session_protocol import Frame
 class Link(Protocol):
     """One open connection to the backend; one session's. Every method raises UpstreamError."""
 
-    async def send(self, frame: str) -> None:
-        """Send one frame. Called by one task at a time."""
+    async def send(self, frame: Frame) -> None:
+        """Send one frame: str as text, bytes as binary where the transport tells them apart.
+
+        The gateway sends text; `doctor` sends both, to see that the far end reads both. Called by
+        one task at a time.
+        """
 
     async def receive(self) -> tuple[Frame, bool | None]:
         """The next frame, and whether the transport says it is text (None: it does not say).

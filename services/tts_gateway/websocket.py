@@ -54,9 +54,12 @@ class WebSocketLink:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
 
-    async def send(self, frame: str) -> None:
+    async def send(self, frame: Frame) -> None:
         try:
-            await self._socket.send_str(frame)
+            if isinstance(frame, str):
+                await self._socket.send_str(frame)
+            else:
+                await self._socket.send_bytes(frame)
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise _lost(type(error).__name__) from error
 

@@ -17,8 +17,8 @@ from firstword.runtime import HttpServer
 class BackendPeer(Protocol):
     """The far end of one link."""
 
-    received: list[str]
-    """The frames that came, as text."""
+    received: list[str | bytes]
+    """The frames that came, each of its kind."""
     closed: asyncio.Event
     """Set when the client's side of the connection is gone."""
 
@@ -43,7 +43,7 @@ class WebSocketPeer:
     """One WebSocket of the double."""
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request) -> None:
-        self.received: list[str] = []
+        self.received: list[str | bytes] = []
         self.closed = asyncio.Event()
         self._socket = socket
         self._request = request
@@ -98,7 +98,7 @@ class WebSocketBackend:
         self.peers.append(peer)
         try:
             async for message in socket:
-                if message.type is WSMsgType.TEXT:
+                if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                     peer.received.append(message.data)
         finally:
             peer.closed.set()
