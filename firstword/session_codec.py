@@ -53,6 +53,7 @@ def encode_client(message: ClientMessage) -> str:
                 "lang": message.lang,
                 "deadline_ms": message.deadline_ms,
                 "plan": message.plan,
+                "first": message.first or None,
             }
             body |= {name: value for name, value in optional.items() if value is not None}
         case Cancel():
@@ -79,6 +80,8 @@ def encode_server(message: ServerMessage) -> str:
         case Error():
             body = {"type": "error", "id": message.id, "code": message.code}
             body |= {"message": message.message, "retryable": message.retryable}
+            if message.retry_after_ms is not None:
+                body["retry_after_ms"] = message.retry_after_ms
         case Pong():
             body = {"type": "pong"}
         case _:
@@ -143,6 +146,7 @@ def _decode_synthesize(fields: _Fields) -> Synthesize:
         deadline_ms=fields.optional("deadline_ms", _integer),
         skip_samples=fields.get("skip_samples", _natural, 0),
         plan=fields.optional("plan", _name),
+        first=fields.get("first", _boolean, False),
     )
 
 
@@ -209,6 +213,7 @@ def _decode_error(fields: _Fields) -> Error:
         code=fields.get("code", _text, "error"),
         message=fields.get("message", _text, ""),
         retryable=fields.get("retryable", _boolean, False),
+        retry_after_ms=fields.optional("retry_after_ms", _natural),
     )
 
 

@@ -46,7 +46,9 @@ class Synthesize:
 
     `skip_samples` asks for the audio from that sample on, and counts only if `plan` equals the plan
     of this synthesis (same engine, weights, cuts: bit-equal audio); otherwise audio starts at 0.
-    `deadline_ms`: audio the listener still has ahead; less is more urgent.
+    `deadline_ms`: audio the listener still has ahead; less is more urgent. `first`: nothing of its
+    turn was heard yet, so its beginning may be cut short to be heard early. `deadline_ms` decides
+    only when it is spoken, never how.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Synthesize:
     deadline_ms: int | None = None
     skip_samples: int = 0
     plan: str | None = None
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +120,16 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """`id`, or the frame just sent if None, was refused or failed. The session lives on."""
+    """`id`, or the frame just sent if None, was refused or failed. The session lives on.
+
+    `retry_after_ms`: sooner than that it is of no use to try again here.
+    """
 
     id: str | None
     code: str
     message: str
     retryable: bool = False
+    retry_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,7 @@ class Speech:
             deadline_ms=max(0, round((self._plays_until - now) * 1000)) if same_turn else 0,
             skip_samples=resumed,
             plan=out.plan if resumed else None,
+            first=said.first if isinstance(said, m.Segment) else not same_turn,
         )
 
     def lost(self, error: FirstwordError) -> list[Action]:

@@ -46,6 +46,11 @@ CLIENT: list[tuple[str, ClientMessage]] = [
         '"skip_samples":0}',
         Synthesize(id="2", text="Hi."),
     ),
+    (
+        '{"type":"synthesize","id":"3","text":"Hi.","speed":1.0,"sample_rate":24000,"seed":0,'
+        '"skip_samples":0,"deadline_ms":0,"first":true}',
+        Synthesize(id="3", text="Hi.", deadline_ms=0, first=True),
+    ),
     ('{"type":"cancel","id":"demo-1"}', Cancel("demo-1")),
     ('{"type":"ping"}', Ping()),
     ('{"type":"close"}', Close()),
@@ -71,6 +76,11 @@ SERVER: list[tuple[str, ServerMessage]] = [
     (
         '{"type":"error","id":"3","code":"busy","message":"try again","retryable":true}',
         Error("3", "busy", "try again", retryable=True),
+    ),
+    (
+        '{"type":"error","id":"4","code":"busy","message":"try again","retryable":true,'
+        '"retry_after_ms":250}',
+        Error("4", "busy", "try again", retryable=True, retry_after_ms=250),
     ),
     ('{"type":"pong"}', Pong()),
     ('{"type":"closing","reason":"drain"}', Closing("drain")),

@@ -54,6 +54,7 @@ client_messages: st.SearchStrategy[ClientMessage] = st.one_of(
         deadline_ms=st.none() | st.integers(min_value=-1000, max_value=10**6),
         skip_samples=whole,
         plan=st.none() | names,
+        first=st.booleans(),
     ),
     st.builds(Cancel, id=names),
     st.just(Ping()),
@@ -78,6 +79,7 @@ server_messages: st.SearchStrategy[ServerMessage] = st.one_of(
         code=texts,
         message=texts,
         retryable=st.booleans(),
+        retry_after_ms=st.none() | whole,
     ),
     st.just(Pong()),
     st.builds(Closing, reason=texts),
@@ -122,8 +124,8 @@ class TestCodec:
     )
     field_names = st.sampled_from(
         "id request_id text voice speed lang sample_rate seed deadline_ms skip_samples plan "
-        "samples duration_s total_duration_s words synthesis_ms queue_ms code message "
-        "retryable".split()
+        "first samples duration_s total_duration_s words synthesis_ms queue_ms code message "
+        "retryable retry_after_ms".split()
     )
     kinds = st.sampled_from(
         "synthesize cancel ping close synthesis_start synthesis_complete cancelled error pong "

@@ -70,6 +70,7 @@ def test_a_turn_action_by_action() -> None:
         "sample_rate": RATE,
         "seed": 2_798_546_095,
         "deadline_ms": 0,
+        "first": True,
         "skip_samples": 0,
     }
 
@@ -262,6 +263,7 @@ def test_requests_say_how_much_audio_is_ahead() -> None:
     world.entries += [turn_end(), segment(3, turn="u", first=True)]
     world.run()
     assert world.backends[0].asked[2].deadline_ms == 0  # a new turn has nothing ahead
+    assert [r.first for r in world.backends[0].asked] == [True, False, True]
 
 
 def test_a_segment_has_the_same_seed_whoever_asks() -> None:
