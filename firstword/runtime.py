@@ -108,7 +108,10 @@ def load_settings(cls: type[T], argv: list[str], environ: Mapping[str, str]) -> 
 
 
 def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run `main(stop)` until it returns; SIGTERM and SIGINT set `stop`, which begins the drain."""
+    """Run `main(stop)` until it returns; SIGTERM and SIGINT set `stop`, which begins the drain.
+
+    A FirstwordError ends the process with status 2 and its sentence.
+    """
     telemetry.configure_logging(service, os.environ.get("FIRSTWORD_LOG_LEVEL", "INFO"))
 
     async def supervised() -> None:
@@ -118,8 +121,12 @@ def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
             loop.add_signal_handler(number, stop.set)
         await main(stop)
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(supervised())
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(supervised())
+    except FirstwordError as error:
+        sys.stderr.write(f"{error.message}\n")
+        raise SystemExit(2) from None
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

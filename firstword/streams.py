@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from firstword import codec, keys
 from firstword.errors import FirstwordError
 from firstword.ids import START
 from firstword.messages import Audio, Ingress
 from firstword.redis_client import Address, Client
+from firstword.server_check import Facts
 
 BLOCK_MS = 1000
 COMMAND_TIMEOUT_S = 2.0
@@ -111,6 +112,22 @@ class Streams:
         found = await self._commands.everywhere("INFO", "memory")
         limited = [info for info in found if info.get("maxmemory")]
         return max((info["used_memory"] / info["maxmemory"] for info in limited), default=0.0)
+
+    async def server_facts(self) -> list[Facts]:
+        """What the server, or each primary of a cluster, says of itself, if it lets us ask."""
+        infos = await self._told("INFO")
+        settings: list[dict[str, str]] = []
+        for name in ("maxmemory-policy", "save"):
+            settings += await self._told("CONFIG GET", name)
+        config = {name: value for each in settings for name, value in each.items()}
+        return [Facts(info, config) for info in infos] or [Facts({}, config)]
+
+    async def _told(self, *command: str) -> list[Any]:
+        """The replies; none where the command is not for us, as on managed servers."""
+        try:
+            return list(await self._commands.everywhere(*command))
+        except ResponseError:
+            return []
 
     # -- appending --------------------------------------------------------------------------------
 

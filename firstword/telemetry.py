@@ -76,6 +76,11 @@ server_memory = Gauge(
     "firstword_server_memory_share",
     "Memory the Redis server uses, of what it may use; of a cluster, its fullest node's.",
 )
+server_evicts = Gauge(
+    "firstword_server_evicts",
+    "1 if the Redis server may delete live sessions or their state when it is full: its eviction "
+    "policy is not noeviction.",
+)
 fenced_commits = Counter(
     "firstword_fenced_commits_total",
     "Commits refused because another worker owns the unit now; nothing was written.",

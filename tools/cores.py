@@ -18,6 +18,7 @@ PATTERNS = (
     "firstword/keys.py",
     "firstword/messages.py",
     "firstword/outbox.py",
+    "firstword/server_check.py",
     "firstword/session_*.py",
     "firstword/waterfall.py",
     "services/*/core.py",

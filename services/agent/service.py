@@ -16,6 +16,7 @@ from firstword import assets, telemetry
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
+from firstword.server_look import check_server
 from services.agent.conversation import CallerGone, Conversation, Outlet
 from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
 from services.agent.settings import AgentSettings
@@ -70,10 +71,13 @@ class AgentService:
             pinging = asyncio.create_task(self._ping())
             await http.start()
             self.address = http.address
-            announce_ready(NAME, http=http.address)
-            await stop.wait()
-            await http.stop()
-            pinging.cancel()
+            try:
+                await check_server(self._firstword.streams, stop)
+                announce_ready(NAME, http=http.address)
+                await stop.wait()
+            finally:
+                await http.stop()
+                pinging.cancel()
             if self._farewells:
                 await asyncio.wait(self._farewells, timeout=FAREWELL_S)
 

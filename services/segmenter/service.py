@@ -11,6 +11,7 @@ from firstword import keys, telemetry
 from firstword.errors import LeaseLost
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
+from firstword.server_look import check_server
 from firstword.streams import Streams, pause
 from services.segmenter.admission import Memory
 from services.segmenter.reader import DoorReader, PartitionReader
@@ -44,29 +45,39 @@ class SegmenterService:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set. Raises FirstwordError if the deployment refuses us."""
-        await self._streams.agree_on_partitions(self._settings.partitions)
-        # For publishers: they wait when half of it is taken.
-        limit = self._settings.max_queued
-        await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
-        units = [DOOR, *map(str, range(self._settings.partitions))]
-        await self._ownership.offer_always(units)
+        """Serve until `stop` is set. Raises FirstwordError if server or deployment will not do."""
         health = Health()
         health.add("redis", self._ownership.problem)
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
         await http.start()
+        try:
+            await self._join(stop)
+            await self._serve(stop, http.address)
+        finally:
+            await http.stop()
+            await self._streams.close()
+
+    async def _join(self, stop: asyncio.Event) -> None:
+        """Become part of the deployment."""
+        await check_server(self._streams, stop)
+        await self._streams.agree_on_partitions(self._settings.partitions)
+        # For publishers: they wait when half of it is taken.
+        limit = self._settings.max_queued
+        await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
+        units = [DOOR, *map(str, range(self._settings.partitions))]
+        await self._ownership.offer_always(units)
+
+    async def _serve(self, stop: asyncio.Event, address: str) -> None:
         owning = asyncio.create_task(self._ownership.run())
         watching = asyncio.create_task(self._watch_memory())
-        announce_ready(STAGE, http=http.address)
+        announce_ready(STAGE, http=address)
         await stop.wait()
         await self._drain()
         owning.cancel()
         watching.cancel()
         await asyncio.gather(owning, watching, return_exceptions=True)
-        await http.stop()
-        await self._streams.close()
 
     # -- called by the ownership ------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from firstword import messages as m
 from firstword.ids import START
 from firstword.ownership import Ownership
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
+from firstword.server_look import check_server
 from firstword.streams import Streams, pause
 from services.tts_gateway.runner import SessionRunner
 from services.tts_gateway.settings import GatewaySettings
@@ -43,22 +44,28 @@ class GatewayService:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set."""
+        """Serve until `stop` is set. Raises FirstwordError if the server cannot do."""
         health = Health()
         health.add("redis", self._ownership.problem)
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
         await http.start()
+        try:
+            await check_server(self._streams, stop)
+            await self._serve(stop, http.address)
+        finally:
+            await self._upstream.close()
+            await http.stop()
+            await self._streams.close()
+
+    async def _serve(self, stop: asyncio.Event, address: str) -> None:
         owning = asyncio.create_task(self._ownership.run())
-        announce_ready(STAGE, http=http.address)
+        announce_ready(STAGE, http=address)
         await stop.wait()
         await self._drain()
         owning.cancel()
         await asyncio.gather(owning, return_exceptions=True)
-        await self._upstream.close()
-        await http.stop()
-        await self._streams.close()
 
     # -- called by the ownership ------------------------------------------------------------------
 
