@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from firstword.assets import Assets, AssetsError
-from firstword.session_protocol import Words
-from services.inference.audio import Trimmed, trim
-from services.inference.pieces import LIMIT, Piece, cut
+from firstword.assets import Assets
+from services.inference.kokoro import SAMPLE_RATE, Frames, Front, Work, to_audio
 from services.inference.synthesizer import (
     Audio,
     Prepared,
@@ -23,19 +18,13 @@ from services.inference.synthesizer import (
     SynthesisError,
     Utterance,
 )
-from services.inference.text import Pronouncer, clean, is_speakable
-from services.inference.vocabulary import symbols
+from services.inference.text import Pronouncer
 
 # ONNX Runtime 1.29 and later report their use over the network from their first moment on. What is
 # spoken here is not theirs to count, so this has to stand before the import.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
-SAMPLE_RATE: Final = 24_000
-SAMPLES_PER_FRAME: Final = 600
-"""One frame of a predicted duration is 25 ms of audio, exactly."""
-
-PAD: Final = 0
 DURATIONS: Final = "/encoder/Clip_output_0"
 """Tensor inside the published graph: frames per token, float, shape (1, tokens)."""
 
@@ -46,44 +35,25 @@ class OnnxSynthesizer:
     sample_rate = SAMPLE_RATE
 
     def __init__(self, assets: Assets, pronouncer: Pronouncer, threads: int) -> None:
-        weights = assets.read_model()
-        self._assets = assets
-        self._pronouncer = pronouncer
-        self._session = _load(weights, threads)
-        self._styles: dict[str, npt.NDArray[np.float32]] = {}
-        self.voices = frozenset(assets.installed_voices())
+        self._session = _load(assets.read_model(), threads)
         digest = assets.manifest.model.sha256[:16]
         runtime = f"onnxruntime {onnxruntime.__version__} cpu"
-        self.name = f"kokoro-82m {digest} {runtime} {pronouncer.name} pieces {LIMIT}"
+        self._front = Front(assets, pronouncer, f"{digest} {runtime}")
+        self.name = self._front.name
+        self.voices = self._front.voices
 
     def prepare(self, utterance: Utterance) -> Prepared:
-        text = clean(utterance.text)
-        style = self._style(utterance.voice)
-        pieces: tuple[Piece, ...] = ()
-        if is_speakable(text):
-            pieces = cut(self._pronouncer.pronounce(text, utterance.lang))
-        request = [text, utterance.voice, utterance.lang, utterance.speed]
-        cuts = [piece.phonemes for piece in pieces]
-        fixed = json.dumps([self.name, *request, cuts]).encode()
-        work = tuple((piece, style, utterance.speed) for piece in pieces)
-        return Prepared(hashlib.sha256(fixed).hexdigest()[:32], work)
+        return self._front.prepare(utterance)
 
     def synthesize(self, prepared: Prepared, index: int, stop: Stop) -> Audio:
-        piece, style, speed = prepared.pieces[index]
-        samples, frames = self._run(piece, style, speed, stop)
-        trimmed = trim(samples, SAMPLE_RATE, piece.pause_s)
-        words = _timed(piece, frames, trimmed)
-        return Audio(trimmed.samples, words, frames.astype("<i2").tobytes())
+        work: Work = prepared.pieces[index]
+        return to_audio(work, *self._run(work, stop))
 
-    def _run(
-        self, piece: Piece, style: npt.NDArray[np.float32], speed: float, stop: Stop
-    ) -> tuple[Samples, npt.NDArray[np.int64]]:
-        table = symbols()
-        tokens = [PAD, *(table[symbol] for symbol in piece.phonemes), PAD]
+    def _run(self, work: Work, stop: Stop) -> tuple[Samples, Frames]:
         inputs = {
-            "tokens": np.array([tokens], np.int64),
-            "style": style[len(piece.phonemes) - 1],
-            "speed": np.array([speed], np.float32),
+            "tokens": np.array([work.tokens], np.int64),
+            "style": work.style,
+            "speed": np.array([work.speed], np.float32),
         }
         options = onnxruntime.RunOptions()
         stop.on_set(lambda: setattr(options, "terminate", True))
@@ -97,19 +67,6 @@ class OnnxSynthesizer:
         if stop.is_set:
             raise Stopped
         return samples, frames[0].astype(np.int64)
-
-    def _style(self, voice: str) -> npt.NDArray[np.float32]:
-        """Style vectors by number of phonemes less one: shape (510, 1, 256)."""
-        style = self._styles.get(voice)
-        if style is None:
-            try:
-                pack = self._assets.read_voice(voice)
-            except (AssetsError, OSError):
-                message = "the file of this voice is damaged here; `firstword voices fetch --all`"
-                raise SynthesisError("voice_damaged", message) from None
-            style = np.frombuffer(pack, "<f4").astype(np.float32).reshape(510, 1, 256)
-            self._styles[voice] = style
-        return style
 
 
 def _load(weights: bytes, threads: int) -> Any:
@@ -138,18 +95,3 @@ def _field(number: int, payload: bytes) -> bytes:
     if len(payload) > 127:
         raise ValueError("longer than a one-byte length can say")
     return bytes([number << 3 | 2, len(payload)]) + payload
-
-
-def _timed(piece: Piece, frames: npt.NDArray[np.int64], trimmed: Trimmed) -> Words:
-    """When each word sounds, in seconds of the trimmed samples.
-
-    The model gives the last sounds of a sentence the silence behind them as well: no word
-    ends after the last sound.
-    """
-    ends = np.cumsum(frames) * SAMPLES_PER_FRAME - trimmed.lead  # of token 0, which is padding, on
-
-    def seconds(symbol: int) -> float:
-        """When the symbol at this place of the piece begins."""
-        return round(min(max(int(ends[symbol]), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
-
-    return tuple((w.start, w.end, seconds(w.first), seconds(w.past)) for w in piece.words)

@@ -1,0 +1,118 @@
+"""What all engines of Kokoro-82M share: from an utterance to tokens, from a waveform to audio."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from firstword.assets import Assets, AssetsError
+from firstword.session_protocol import Words
+from services.inference.audio import Trimmed, trim
+from services.inference.pieces import LIMIT, Piece, cut
+from services.inference.synthesizer import Audio, Prepared, Samples, SynthesisError, Utterance
+from services.inference.text import Pronouncer, clean, is_speakable
+from services.inference.vocabulary import symbols
+
+SAMPLE_RATE: Final = 24_000
+SAMPLES_PER_FRAME: Final = 600
+"""One frame of a predicted duration is 25 ms of audio, exactly."""
+
+PAD: Final = 0
+
+Style = npt.NDArray[np.float32]
+"""How a voice sounds in a piece of some length: shape (1, 256)."""
+
+Frames = npt.NDArray[np.int64]
+"""How many frames each token lasts, padding at both ends included: shape (tokens,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """All that the model needs for one piece."""
+
+    piece: Piece
+    tokens: tuple[int, ...]
+    style: Style
+    speed: float
+    seed: int
+
+
+class Front:
+    """Voices and pronunciation. `engine` names what makes the waveforms; it belongs into plans.
+
+    `draws`: whether the engine draws random numbers, so that the seed changes what it makes.
+    """
+
+    def __init__(
+        self, assets: Assets, pronouncer: Pronouncer, engine: str, *, draws: bool = False
+    ) -> None:
+        self._assets = assets
+        self._pronouncer = pronouncer
+        self._draws = draws
+        self._packs: dict[str, npt.NDArray[np.float32]] = {}
+        self.voices = frozenset(assets.installed_voices())
+        self.name = f"kokoro-82m {engine} {pronouncer.name} pieces {LIMIT}"
+
+    def prepare(self, utterance: Utterance) -> Prepared:
+        """The pieces of `Prepared` are `Work`. Raises SynthesisError."""
+        text = clean(utterance.text)
+        pack = self._pack(utterance.voice)
+        pieces: tuple[Piece, ...] = ()
+        if is_speakable(text):
+            pieces = cut(self._pronouncer.pronounce(text, utterance.lang))
+        request = [text, utterance.voice, utterance.lang, utterance.speed]
+        if self._draws:
+            request.append(utterance.seed)
+        cuts = [piece.phonemes for piece in pieces]
+        fixed = json.dumps([self.name, *request, cuts]).encode()
+        return Prepared(
+            hashlib.sha256(fixed).hexdigest()[:32],
+            tuple(self._work(piece, pack, utterance) for piece in pieces),
+            tuple(len(piece.phonemes) for piece in pieces),
+        )
+
+    def _work(self, piece: Piece, pack: npt.NDArray[np.float32], utterance: Utterance) -> Work:
+        table = symbols()
+        tokens = (PAD, *(table[symbol] for symbol in piece.phonemes), PAD)
+        style = pack[len(piece.phonemes) - 1]
+        return Work(piece, tokens, style, utterance.speed, utterance.seed)
+
+    def _pack(self, voice: str) -> npt.NDArray[np.float32]:
+        """Style vectors by number of phonemes less one: shape (510, 1, 256)."""
+        pack = self._packs.get(voice)
+        if pack is None:
+            try:
+                raw = self._assets.read_voice(voice)
+            except (AssetsError, OSError):
+                message = "the file of this voice is damaged here; `firstword voices fetch --all`"
+                raise SynthesisError("voice_damaged", message) from None
+            pack = np.frombuffer(raw, "<f4").astype(np.float32).reshape(510, 1, 256)
+            self._packs[voice] = pack
+        return pack
+
+
+def to_audio(work: Work, samples: Samples, frames: Frames) -> Audio:
+    """A waveform as the model made it, trimmed, with the times of its words."""
+    trimmed = trim(samples, SAMPLE_RATE, work.piece.pause_s)
+    words = _timed(work.piece, frames, trimmed)
+    return Audio(trimmed.samples, words, frames.astype("<i2").tobytes())
+
+
+def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
+    """When each word sounds, in seconds of the trimmed samples.
+
+    The model gives the last sounds of a sentence the silence behind them as well: no word
+    ends after the last sound.
+    """
+    ends = np.cumsum(frames) * SAMPLES_PER_FRAME - trimmed.lead  # of token 0, which is padding, on
+
+    def seconds(symbol: int) -> float:
+        """When the symbol at this place of the piece begins."""
+        return round(min(max(int(ends[symbol]), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
+
+    return tuple((w.start, w.end, seconds(w.first), seconds(w.past)) for w in piece.words)
