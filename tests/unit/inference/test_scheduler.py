@@ -1,0 +1,271 @@
+"""The order of the device: urgent first, nothing starves, nothing is lost, and honest refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.inference.scheduler import (
+    ALIKE,
+    FIRST_S,
+    LEAST_RETRY_S,
+    MAX_AHEAD_S,
+    Job,
+    Limits,
+    Listener,
+    Run,
+    Scheduler,
+)
+
+LIMITS = Limits(workers=1, max_wait_s=1.0, hang_s=60.0)
+
+
+def scheduler(*jobs: Job, max_batch: int = 1, limits: Limits = LIMITS) -> Scheduler:
+    made = Scheduler(limits)
+    made.max_batch = max_batch
+    for job in jobs:
+        made.add(job)
+    return made
+
+
+def order(queue: Scheduler) -> list[Job]:
+    """One after the other, all that waits."""
+    return [job for run in iter(lambda: queue.take(0.0), None) for job in run.jobs]
+
+
+def paced(seconds: float, workers: int = 1) -> Scheduler:
+    """One that has seen what a piece of size 1 takes."""
+    queue = scheduler(Job(0.0), limits=Limits(workers, 1.0, 60.0))
+    finish(queue, queue.take(0.0), seconds)
+    return queue
+
+
+def finish(queue: Scheduler, run: Run | None, now: float, *, whole: bool = True) -> None:
+    assert run is not None
+    queue.ended(run, now, whole=whole)
+
+
+# -- the order ------------------------------------------------------------------------------------
+
+
+def test_first_pieces_go_before_those_whose_listeners_have_audio() -> None:
+    rich, poor, first = Job(due=5.0), Job(due=0.5), Job(due=1.0, first=True)
+    assert order(scheduler(rich, poor, first)) == [first, poor, rich]
+
+
+def test_equally_urgent_pieces_go_in_the_order_of_their_coming() -> None:
+    jobs = [Job(due=1.0) for _ in range(5)]
+    assert order(scheduler(*jobs)) == jobs
+
+
+def test_a_listener_in_silence_for_long_goes_before_a_new_turn() -> None:
+    now = 100.0
+    new, silent = Job(now, first=True), Job(now - FIRST_S - 0.01)
+    assert order(scheduler(new, silent)) == [silent, new]
+
+
+def test_a_cancelled_piece_is_gone_at_once() -> None:
+    kept, gone = Job(2.0), Job(1.0)
+    queue = scheduler(kept, gone)
+    assert queue.cancel(gone) and not queue.cancel(gone)
+    assert order(queue) == [kept]
+    assert not queue.cancel(kept), "it runs: the engine is told by its stop"
+
+
+def test_nothing_waiting_is_nothing_to_do() -> None:
+    assert scheduler().take(0.0) is None
+
+
+def test_a_piece_that_comes_now_is_made_at_once_only_where_a_worker_is_free() -> None:
+    queue = scheduler()
+    assert queue.idle and queue.waiting == 0
+    queue.add(Job(0.0))
+    assert not queue.idle and queue.waiting == 1, "it would wait behind this one"
+    run = queue.take(0.0)
+    assert not queue.idle and queue.waiting == 0
+    finish(queue, run, 1.0)
+    assert queue.idle
+
+
+# -- several at once ------------------------------------------------------------------------------
+
+
+def test_an_engine_that_can_gets_the_most_urgent_of_like_size() -> None:
+    a, b, c = Job(1.0, size=100), Job(2.0, size=140), Job(3.0, size=90)
+    long, first = Job(0.9, size=200), Job(5.0, first=True, size=100)
+    queue = scheduler(c, b, a, long, first, max_batch=3)
+    batches = [run.jobs for run in iter(lambda: queue.take(0.0), None)]
+    assert batches == [(long, b), (a, c), (first,)]
+
+
+# -- listeners ------------------------------------------------------------------------------------
+
+
+def test_a_listener_runs_dry_when_what_it_has_is_used_up() -> None:
+    listener = Listener(10.0, 500)
+    assert listener.due == 10.5
+    listener.given(10.2, 2.0)
+    assert listener.due == 12.5, "it hears on"
+    listener.given(20.0, 1.0)
+    assert listener.due == 21.0, "it was in silence meanwhile"
+
+
+@pytest.mark.parametrize("unusable", [None, 0, -5_000])
+def test_a_listener_of_whom_nothing_is_known_waits_now(unusable: int | None) -> None:
+    assert Listener(7.0, unusable).due == 7.0
+
+
+def test_nobody_is_ahead_by_more_than_the_longest_wait() -> None:
+    listener = Listener(0.0, 10**9)
+    assert listener.due == MAX_AHEAD_S
+    listener.given(0.0, 100.0)
+    assert listener.due == MAX_AHEAD_S
+
+
+# -- refusing, and hanging ------------------------------------------------------------------------
+
+
+def test_without_experience_everything_is_taken() -> None:
+    queue = scheduler(*[Job(0.0) for _ in range(100)])
+    assert queue.retry_after_s(0.0, due=0.0, first=True) == 0.0
+
+
+def test_a_request_is_refused_when_others_would_keep_it_waiting_too_long() -> None:
+    queue = paced(0.5)
+    for _ in range(4):
+        queue.add(Job(10.0, first=True))
+    assert queue.backlog_s(10.0) == pytest.approx(2.0)
+    assert queue.retry_after_s(10.0, due=10.0, first=True) == pytest.approx(1.0)
+    assert queue.retry_after_s(10.0, due=11.5, first=False) == 0.0, "its listener can wait"
+
+
+def test_what_is_less_urgent_does_not_count_and_more_workers_share_it() -> None:
+    queue = paced(0.5)
+    for _ in range(10):
+        queue.add(Job(30.0))
+    assert queue.retry_after_s(10.0, due=10.0, first=True) == 0.0
+    pair = paced(0.5, workers=2)
+    for _ in range(5):
+        pair.add(Job(0.0))
+    assert pair.backlog_s(0.0) == pytest.approx(1.25)
+    assert pair.retry_after_s(0.0, due=0.0, first=False) == pytest.approx(0.25)
+
+
+def test_what_runs_counts_with_what_is_left_of_it() -> None:
+    queue = paced(0.1)
+    queue.add(Job(0.0, size=30))
+    queue.take(100.0)
+    assert queue.retry_after_s(101.0, due=101.0, first=True) == pytest.approx(1.0)
+    assert queue.retry_after_s(101.98, due=101.98, first=True) == LEAST_RETRY_S
+    assert queue.retry_after_s(200.0, due=200.0, first=True) == 0.0, "it is late, not negative"
+
+
+def test_what_pieces_take_is_learned_from_those_that_were_finished() -> None:
+    queue = paced(1.0)
+    queue.add(Job(0.0, size=10))
+    finish(queue, queue.take(0.0), 0.1, whole=False)
+    queue.add(Job(0.0, size=10))
+    assert queue.backlog_s(0.0) == pytest.approx(10.0)
+    finish(queue, queue.take(0.0), 5.0)
+    queue.add(Job(0.0, size=10))
+    assert queue.backlog_s(0.0) == pytest.approx(9.0)
+
+
+def test_a_run_that_takes_too_long_hangs() -> None:
+    queue = scheduler(Job(0.0), Job(0.0))
+    run = queue.take(0.0)
+    queue.take(30.0)
+    assert [queue.stuck(now) for now in (59.9, 60.0, 90.0)] == [0, 1, 2]
+    finish(queue, run, 95.0, whole=False)
+    assert queue.stuck(95.0) == 1
+
+
+# -- properties -----------------------------------------------------------------------------------
+
+
+@dataclass
+class World:
+    """A device and all that happened to it."""
+
+    queue: Scheduler
+    now: float = 0.0
+    added: dict[Job, float] = field(default_factory=dict)
+    taken: list[Job] = field(default_factory=list)
+    cancelled: list[Job] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> list[Job]:
+        return [job for job in self.added if job not in {*self.taken, *self.cancelled}]
+
+    def add(self, deadline_ms: int, first: bool, size: int) -> None:
+        job = Job(Listener(self.now, deadline_ms).due, first, size)
+        self.added[job] = self.now
+        self.queue.add(job)
+
+    def take(self) -> None:
+        before = self.waiting
+        run = self.queue.take(self.now)
+        if run is None:
+            assert not before
+            return
+        self.check(run, before)
+        self.taken += run.jobs
+        self.runs.append(run)
+
+    def check(self, run: Run, before: list[Job]) -> None:
+        head = run.jobs[0]
+        assert head.urgency == min(job.urgency for job in before), "the most urgent goes"
+        assert 1 <= len(run.jobs) <= self.queue.max_batch
+        assert len({job.first for job in run.jobs}) == 1
+        sizes = [job.size for job in run.jobs]
+        assert max(sizes) <= ALIKE**2 * min(sizes)
+        for job in before:
+            latest = job.due + FIRST_S + 1e-6
+            assert self.added[head] <= latest, "nothing that comes later than that goes before it"
+            assert latest - self.added[job] <= MAX_AHEAD_S + FIRST_S + 1e-5
+
+
+steps = st.one_of(
+    st.tuples(
+        st.just("add"),
+        st.integers(-10, 60_000),
+        st.booleans(),
+        st.integers(min_value=1, max_value=300),
+    ),
+    st.tuples(st.just("take")),
+    st.tuples(st.just("end"), st.booleans()),
+    st.tuples(st.just("cancel"), st.integers(0, 20)),
+    st.tuples(st.just("later"), st.floats(min_value=0, max_value=5)),
+)
+
+
+@given(st.lists(steps, max_size=80), st.integers(1, 4))
+def test_whatever_happens_the_urgent_go_first_and_nothing_starves_or_is_lost(
+    script: list[tuple[object, ...]], max_batch: int
+) -> None:
+    world = World(scheduler(max_batch=max_batch))
+    for step in script:
+        match step:
+            case "add", int(deadline), bool(first), int(size):
+                world.add(deadline, first, size)
+            case ("take",):
+                world.take()
+            case "end", bool(whole) if world.runs:
+                world.queue.ended(world.runs.pop(), world.now, whole=whole)
+            case "cancel", int(number) if number < len(world.waiting):
+                job = world.waiting[number]
+                assert world.queue.cancel(job)
+                world.cancelled.append(job)
+            case "later", float(seconds):
+                world.now += seconds
+        assert world.queue.waiting == len(world.waiting)
+        assert world.queue.backlog_s(world.now) >= 0
+        assert world.queue.retry_after_s(world.now, due=world.now, first=True) >= 0
+    while world.waiting:
+        world.take()
+    assert len(world.taken) + len(world.cancelled) == len(world.added)
+    assert len(set(world.taken)) == len(world.taken), "each is made once"
