@@ -47,6 +47,8 @@ PATTERNS = (
     "services/segmenter/turns.py",
     "services/segmenter/words.py",
     "services/tts_gateway/actions.py",
+    "services/tts_gateway/openai_audio.py",
+    "services/tts_gateway/openai_frames.py",
     "services/tts_gateway/progress.py",
     "services/tts_gateway/pulse.py",
     "services/tts_gateway/reachability.py",

@@ -8,24 +8,30 @@ import sys
 
 from firstword.errors import SettingsError
 from firstword.runtime import load_settings, run
+from services.tts_gateway.openai import OpenAIUpstream
+from services.tts_gateway.openai_frames import SCHEMES as OPENAI_SCHEMES
 from services.tts_gateway.service import STAGE, GatewayService
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 from services.tts_gateway.websocket import WebSocketUpstream
 
 
-def upstream_for(url: str) -> Upstream:
-    """The adapter that the URL's scheme names."""
+def upstream_for(settings: GatewaySettings) -> Upstream:
+    """The adapter that the scheme of the upstream's URL names. Raises SettingsError."""
+    url = settings.upstream
     scheme = url.partition(":")[0]
     if scheme in ("ws", "wss"):
         return WebSocketUpstream(url)
-    raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: must begin with ws:// or wss://"])
+    if scheme in OPENAI_SCHEMES:
+        return OpenAIUpstream(url, settings.openai_api_key)
+    known = ", ".join(f"{name}://" for name in ("ws", "wss", *OPENAI_SCHEMES))
+    raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: must begin with one of {known}"])
 
 
 def main() -> None:
     settings = load_settings(GatewaySettings, sys.argv[1:], os.environ)
     try:
-        upstream = upstream_for(settings.upstream)
+        upstream = upstream_for(settings)
     except SettingsError as error:
         sys.stderr.write(f"{error.message}\n")
         raise SystemExit(2) from None

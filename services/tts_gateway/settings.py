@@ -19,7 +19,11 @@ class GatewaySettings:
     upstream: str = setting(
         "ws://127.0.0.1:8080/invocations-bidirectional-stream",
         "FIRSTWORD_UPSTREAM",
-        "synthesis backend: ws://host:port/path or wss://… of an inference container",
+        "synthesis backend: ws://host:port/path or wss://… of an inference container, "
+        "openai+http://host:port/v1 or openai+https://… of an OpenAI-compatible speech server",
+    )
+    openai_api_key: str = setting(
+        "", "FIRSTWORD_OPENAI_API_KEY", "key for the speech server of an openai+… upstream"
     )
     http_host: str = setting(
         "127.0.0.1", "FIRSTWORD_GATEWAY_HOST", "address of /livez, /readyz and /metrics"

@@ -1,7 +1,9 @@
 """What every upstream promises the gateway, whatever carries its frames.
 
 An adapter joins by one line in `ADAPTERS`: how to make a far end under the test's hand and an
-upstream that connects to it.
+upstream that connects to it. Most carry frames as they are (`CARRIERS`); one that translates them
+into requests of another protocol keeps all other promises, and says in `Rig.carries` that its far
+end sees requests.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from dataclasses import dataclass
 import pytest
 
 from firstword.errors import UpstreamError
-from firstword.session_protocol import MAX_SERVER_FRAME_BYTES, Close, encode_client
+from firstword.session_protocol import MAX_SERVER_FRAME_BYTES, Close, Frame, encode_client
+from services.tts_gateway.openai import OpenAIUpstream
 from services.tts_gateway.upstream import Link, Upstream
 from services.tts_gateway.websocket import WebSocketUpstream
 from tests.doubles.container import BackendDouble, BackendPeer, WebSocketBackend
+from tests.doubles.openai_speech import OpenAISpeech
 from tests.support import eventually
 
 REQUEST = '{"type":"synthesize","id":"1.1","text":"Guten Tag, ein Gruß 👋"}'
@@ -36,6 +40,9 @@ class Rig:
     backend: BackendDouble
     says_text: bool
     """Whether its transport tells text from binary."""
+    carries: bool = True
+    """Whether frames go as they are. Else the far end sees a request for each synthesis, and its
+    first one is the peer."""
 
 
 @asynccontextmanager
@@ -46,18 +53,44 @@ async def websocket() -> AsyncIterator[Rig]:
         await upstream.close()
 
 
+@asynccontextmanager
+async def openai() -> AsyncIterator[Rig]:
+    async with OpenAISpeech() as backend:
+        upstream = OpenAIUpstream(backend.url)
+        yield Rig(upstream, backend, says_text=True, carries=False)
+        await upstream.close()
+
+
+def openai_nowhere() -> Upstream:
+    return OpenAIUpstream("openai+http://127.0.0.1:1/v1")
+
+
 def websocket_nowhere() -> Upstream:
     return WebSocketUpstream("ws://127.0.0.1:1/invocations-bidirectional-stream")
 
 
-ADAPTERS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {"websocket": websocket}
-NOWHERE: dict[str, Callable[[], Upstream]] = {"websocket": websocket_nowhere}
+ADAPTERS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
+    "websocket": websocket,
+    "openai": openai,
+}
+CARRIERS = [name for name in ADAPTERS if name != "openai"]
+NOWHERE: dict[str, Callable[[], Upstream]] = {
+    "websocket": websocket_nowhere,
+    "openai": openai_nowhere,
+}
 
 
 @pytest.fixture(params=ADAPTERS)
 async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     async with ADAPTERS[request.param]() as made:
+        assert made.carries == (request.param in CARRIERS)
         yield made
+
+
+def on_carriers(test: Callable[..., object]) -> Callable[..., object]:
+    """A promise about frames as they are on the wire: for adapters that do not translate them."""
+    marked: Callable[..., object] = pytest.mark.parametrize("rig", CARRIERS, indirect=True)(test)
+    return marked
 
 
 @pytest.fixture
@@ -72,6 +105,21 @@ async def peer_of(rig: Rig, number: int = 0) -> BackendPeer:
     return rig.backend.peers[number]
 
 
+async def far_end(rig: Rig, link: Link, number: int = 0) -> BackendPeer:
+    """The far end of a link, in the middle of a synthesis where there is none before."""
+    if not rig.carries:
+        await link.send(REQUEST)
+    return await peer_of(rig, number)
+
+
+async def next_audio(link: Link) -> Frame:
+    """The next frame that is not control."""
+    while True:
+        frame, _ = await link.receive()
+        if isinstance(frame, bytes) and not frame.startswith(b"{"):
+            return frame
+
+
 async def ends(link: Link) -> UpstreamError:
     """The error with which a link ends."""
     with pytest.raises(UpstreamError) as raised:
@@ -83,6 +131,7 @@ async def ends(link: Link) -> UpstreamError:
 # -- frames ---------------------------------------------------------------------------------------
 
 
+@on_carriers
 async def test_frames_go_out_whole_and_in_order(rig: Rig, link: Link) -> None:
     frames: list[str | bytes] = [REQUEST, REQUEST.encode()]
     frames += [json.dumps({"type": "ping", "pad": "x" * n}) for n in (0, 1, 200_000)]
@@ -92,6 +141,7 @@ async def test_frames_go_out_whole_and_in_order(rig: Rig, link: Link) -> None:
     await eventually(lambda: peer.received == frames, "all frames arrived")
 
 
+@on_carriers
 async def test_frames_come_in_whole_in_order_and_of_their_kind(rig: Rig, link: Link) -> None:
     peer = await peer_of(rig)
     frames: list[str | bytes] = [
@@ -117,34 +167,33 @@ async def test_frames_come_in_whole_in_order_and_of_their_kind(rig: Rig, link: L
 async def test_links_are_apart(rig: Rig) -> None:
     links = [await rig.upstream.connect() for _ in range(5)]
     for number, link in enumerate(links):
-        await link.send(f'{{"type":"ping","n":{number}}}')
+        await link.send(REQUEST.replace("Guten Tag", f"Nummer {number}."))
     await eventually(
         lambda: sum(len(peer.received) for peer in rig.backend.peers) == 5, "all frames arrived"
     )
-    assert sorted(str(peer.received[0]) for peer in rig.backend.peers) == [
-        f'{{"type":"ping","n":{number}}}' for number in range(5)
-    ]
     for peer in rig.backend.peers:
-        await peer.send(json.dumps({"echo": str(peer.received[0])}))
+        said = re.search(r"Nummer (\d)\.", str(peer.received[0]))
+        assert said is not None
+        await peer.send(bytes([int(said[1]), 1] * 8))
     for number, link in enumerate(links):
-        frame, _ = await link.receive()
-        assert json.loads(frame)["echo"] == f'{{"type":"ping","n":{number}}}'
+        assert await next_audio(link) == bytes([number, 1] * 8)
     for link in links:
         await link.close()
 
 
 async def test_a_link_sends_while_it_waits_for_frames(rig: Rig, link: Link) -> None:
-    waiting = asyncio.create_task(link.receive())
+    waiting = asyncio.create_task(next_audio(link))
     await link.send(REQUEST)
     peer = await peer_of(rig)
-    await eventually(lambda: peer.received == [REQUEST], "the frame arrived")
-    await peer.send(b"\0\0")
-    assert (await waiting)[0] == b"\0\0"
+    await eventually(lambda: "ein Gruß 👋" in str(peer.received), "the frame arrived")
+    await peer.send(b"\0\0\1\1")
+    assert await waiting == b"\0\0\1\1"
 
 
 # -- the end --------------------------------------------------------------------------------------
 
 
+@on_carriers
 async def test_an_end_in_order_is_told_to_who_waits(rig: Rig, link: Link) -> None:
     peer = await peer_of(rig)
     await peer.send(b"\5\6")
@@ -156,13 +205,13 @@ async def test_an_end_in_order_is_told_to_who_waits(rig: Rig, link: Link) -> Non
 
 
 async def test_a_broken_wire_is_told_to_who_waits(rig: Rig, link: Link) -> None:
-    (await peer_of(rig)).abort()
+    (await far_end(rig, link)).abort()
     error = await ends(link)
     assert error.retryable
 
 
 async def test_a_link_that_has_ended_stays_so(rig: Rig, link: Link) -> None:
-    (await peer_of(rig)).abort()
+    (await far_end(rig, link)).abort()
     await ends(link)
     await ends(link)
     with pytest.raises(UpstreamError) as raised:
@@ -173,21 +222,26 @@ async def test_a_link_that_has_ended_stays_so(rig: Rig, link: Link) -> None:
 async def test_closing_says_goodbye_and_frees_both_ends(rig: Rig) -> None:
     link = await rig.upstream.connect()
     waiting = asyncio.create_task(ends(link))
-    peer = await peer_of(rig)
+    peer = await far_end(rig, link)
     await link.close()
     await peer.closed.wait()
-    assert peer.received[-1:] == [encode_client(Close())]
+    if rig.carries:  # a request has no goodbye: its connection ends
+        assert peer.received[-1:] == [encode_client(Close())]
     await waiting
 
 
 async def test_closing_a_link_that_is_gone_or_closed_is_nothing(rig: Rig) -> None:
     link = await rig.upstream.connect()
-    (await peer_of(rig)).abort()
+    (await far_end(rig, link)).abort()
     await ends(link)
     await link.close()
     await link.close()
+    unused = await rig.upstream.connect()
+    await unused.close()
+    await ends(unused)
 
 
+@on_carriers
 async def test_a_frame_too_large_to_be_read_ends_the_link(rig: Rig, link: Link) -> None:
     peer = await peer_of(rig)
     await peer.send(bytes(MAX_SERVER_FRAME_BYTES + 1))
@@ -196,11 +250,13 @@ async def test_a_frame_too_large_to_be_read_ends_the_link(rig: Rig, link: Link) 
 
 async def test_one_link_that_ends_leaves_the_others(rig: Rig) -> None:
     first, second = await rig.upstream.connect(), await rig.upstream.connect()
-    (await peer_of(rig)).abort()
+    (await far_end(rig, first)).abort()
     await ends(first)
     await second.send(REQUEST)
     peer = await peer_of(rig, 1)
-    await eventually(lambda: peer.received == [REQUEST], "the frame arrived")
+    await eventually(lambda: "ein Gruß 👋" in str(peer.received), "the frame arrived")
+    await peer.send(b"\1\2\3\4")
+    assert await next_audio(second) == b"\1\2\3\4"
     await second.close()
 
 

@@ -8,6 +8,7 @@ from firstword.errors import SettingsError
 from firstword.settings import load
 from services.tts_gateway.__main__ import main, upstream_for
 from services.tts_gateway.actions import Limits
+from services.tts_gateway.openai import OpenAIUpstream
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.websocket import WebSocketUpstream
 
@@ -38,13 +39,18 @@ def test_the_defaults_of_core_and_settings_are_the_same() -> None:
 
 @pytest.mark.parametrize("url", ["ws://127.0.0.1:8080/x", "wss://example.org/x"])
 def test_a_websocket_is_picked_by_its_scheme(url: str) -> None:
-    assert isinstance(upstream_for(url), WebSocketUpstream)
+    assert isinstance(upstream_for(GatewaySettings(upstream=url)), WebSocketUpstream)
+
+
+@pytest.mark.parametrize("url", ["openai+http://127.0.0.1:8880/v1", "openai+https://x/v1?model=m"])
+def test_a_speech_server_is_picked_by_its_scheme(url: str) -> None:
+    assert isinstance(upstream_for(GatewaySettings(upstream=url)), OpenAIUpstream)
 
 
 @pytest.mark.parametrize("url", ["", "http://127.0.0.1", "redis://x"])
 def test_another_scheme_is_refused_with_what_is_there(url: str) -> None:
-    with pytest.raises(SettingsError, match="ws:// or wss://"):
-        upstream_for(url)
+    with pytest.raises(SettingsError, match="ws://, wss://, openai"):
+        upstream_for(GatewaySettings(upstream=url))
 
 
 def test_a_process_with_a_wrong_backend_ends_with_a_reason(
