@@ -208,11 +208,14 @@ class Session:
         )
         return self._end(Send(encode_server(message)))
 
-    def failed(self, code: str, message: str, *, retryable: bool) -> list[Action]:
+    def failed(
+        self, code: str, message: str, *, retryable: bool, retry_after_ms: int | None = None
+    ) -> list[Action]:
         """The synthesis was refused or broke off."""
         if self._stopping:
             return self.stopped()
-        return self._end(_send_error(_error(self._current(), code, message, retryable=retryable)))
+        error = Error(self._current().id or None, code, message, retryable, retry_after_ms)
+        return self._end(_send_error(error))
 
     def stopped(self) -> list[Action]:
         """The synthesis has obeyed a `Stop`."""

@@ -7,7 +7,8 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from math import ceil
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -81,7 +82,8 @@ class Invocations:
             return _refused("draining", "this container is going; try elsewhere", 503)
         except (SynthesisError, FrameError) as error:
             status = 503 if error.retryable else STATUS.get(error.code, 400)
-            return _refused(error.code, error.message, status)
+            retry_after_ms = error.retry_after_ms if isinstance(error, SynthesisError) else None
+            return _refused(error.code, error.message, status, retry_after_ms)
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
             telemetry.logger().error("invocation failed", kind=type(error).__name__)
@@ -149,7 +151,13 @@ async def _streamed(
     return response
 
 
-def _refused(code: str, message: str, status: int) -> web.Response:
+def _refused(
+    code: str, message: str, status: int, retry_after_ms: int | None = None
+) -> web.Response:
     telemetry.synthesis_errors.labels(code).inc()
-    body = {"error": {"code": code, "message": message, "retryable": status == 503}}
-    return web.json_response(body, status=status)
+    error: dict[str, Any] = {"code": code, "message": message, "retryable": status == 503}
+    headers = {}
+    if retry_after_ms is not None:
+        error["retry_after_ms"] = retry_after_ms
+        headers["Retry-After"] = str(ceil(retry_after_ms / 1000))
+    return web.json_response({"error": error}, status=status, headers=headers)

@@ -120,12 +120,12 @@ class Scheduler:
         self._runs[run] = None
         return run
 
-    def ended(self, run: Run, now: float, *, whole: bool) -> None:
-        """A run is over; `whole` if it did all its work, so that its time says something."""
+    def ended(self, run: Run, now: float, size: int | None) -> None:
+        """A run is over; `size`: the work it did, None if that says nothing about others."""
         del self._runs[run]
-        if not whole:
+        if size is None:
             return
-        pace = (now - run.started) / run.size
+        pace = (now - run.started) / size
         self._pace = pace if self._pace is None else self._pace + _WEIGHT * (pace - self._pace)
 
     # ------------------------------------------------------------------ what can be known of it
@@ -134,6 +134,11 @@ class Scheduler:
     def waiting(self) -> int:
         """How many pieces wait."""
         return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        """How many workers work."""
+        return len(self._runs)
 
     @property
     def idle(self) -> bool:

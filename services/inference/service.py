@@ -193,7 +193,12 @@ class Connection:
         except Stopped:
             actions = self._when_stopped()
         except SynthesisError as error:
-            actions = session.failed(error.code, error.message, retryable=error.retryable)
+            actions = session.failed(
+                error.code,
+                error.message,
+                retryable=error.retryable,
+                retry_after_ms=error.retry_after_ms,
+            )
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
             telemetry.logger().error("synthesis failed", kind=type(error).__name__)

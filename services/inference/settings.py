@@ -50,6 +50,27 @@ class InferenceSettings:
         "Requests of all connections in progress or waiting; more get `busy`.",
         minimum=1,
     )
+    max_wait_s: float = setting(
+        2.0,
+        "FIRSTWORD_INFERENCE_MAX_WAIT_S",
+        "A request whose listener would be in silence for longer, because of others, gets `busy`.",
+        minimum=0,
+    )
+    max_batch: int = setting(
+        8,
+        "FIRSTWORD_INFERENCE_MAX_BATCH",
+        "Most pieces of several requests in one run, where the engine can do that.",
+        minimum=1,
+        maximum=64,
+    )
+    first_chunk_words: int = setting(
+        5,
+        "FIRSTWORD_INFERENCE_FIRST_CHUNK_WORDS",
+        "A turn's first segment is cut at its first clause of so many words, to be heard early; "
+        "0 does not cut it.",
+        minimum=0,
+        maximum=100,
+    )
     hang_s: float = setting(
         60.0,
         "FIRSTWORD_INFERENCE_HANG_S",

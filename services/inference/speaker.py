@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from firstword import telemetry
 from firstword.session_protocol import Synthesize, Words
 from services.inference import voices
 from services.inference.audio import FrameStream
+from services.inference.making import Made, Outcome, Work, make
+from services.inference.scheduler import LEAST_RETRY_S, Job, Limits, Listener
 from services.inference.settings import InferenceSettings
 from services.inference.synthesizer import (
     Audio,
@@ -23,10 +26,15 @@ from services.inference.synthesizer import (
     SynthesisError,
     Synthesizer,
     Utterance,
+    max_batch,
 )
-from services.inference.workers import Job, Workers
+from services.inference.workers import Ticket, Workers
 
 WARM_UP: Final = "Ready when you are."
+
+AT_ONCE_CHARS: Final = 400
+"""A text up to this is prepared in the thread that speaks it, if that is free: it costs some
+milliseconds there, and a hand-over from thread to thread less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +63,31 @@ class Speaker:
     def __init__(self, load: Callable[[], Synthesizer], settings: InferenceSettings) -> None:
         self._load = load
         self._settings = settings
-        self._engine: Synthesizer | None = None
-        self._workers = Workers(settings.workers, settings.hang_s)
+        self._loaded: Synthesizer | None = None
+        self._engine: Synthesizer | None = None  # loaded, and has spoken
+        limits = Limits(settings.workers, settings.max_wait_s, settings.hang_s)
+        self._workers: Workers[Work, Made] = Workers(limits, self._make, _size)
         # Pronunciation is quick, but must not wait for a synthesis, and runs one at a time.
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._active = 0
+        self._typical_size = 1  # of a first piece that is not prepared yet: as the last one was
 
     async def start(self) -> None:
         """Load the engine and speak once. Raises what the engine raises."""
         loop = asyncio.get_running_loop()
-        engine = await loop.run_in_executor(self._preparing, self._load)
-        voice = voices.choose(None, None, self._settings.voice, engine.voices)
+        self._loaded = loaded = await loop.run_in_executor(self._preparing, self._load)
+        self._workers.batch_up_to(min(max_batch(loaded), self._settings.max_batch))
+        voice = voices.choose(None, None, self._settings.voice, loaded.voices)
         utterance = Utterance(WARM_UP, voice, voices.language_of(voice))
-        prepared = await loop.run_in_executor(self._preparing, engine.prepare, utterance)
-        for index in range(len(prepared.pieces)):
-            await self._workers.result(self._submit(engine, prepared, index, Stop()))
-        self._engine = engine
+        now = time.monotonic()
+        made = await self._workers.result(self._workers.submit(Work(utterance, Stop()), Job(now)))
+        self._typical_size = made.prepared.size(0)
+        self._engine = loaded
+
+    def _make(self, works: Sequence[Work]) -> list[Outcome]:
+        if self._loaded is None:
+            raise RuntimeError("nothing is submitted before the engine is loaded")
+        return make(self._loaded, works)
 
     @property
     def name(self) -> str:
@@ -81,7 +98,7 @@ class Speaker:
         """Why no synthesis can be expected to succeed now; None when well."""
         if self._engine is None:
             return "the engine is loading"
-        if self._workers.stuck():
+        if self._workers.stuck:
             return f"a synthesis hangs for more than {self._settings.hang_s:g} s"
         return None
 
@@ -99,70 +116,149 @@ class Speaker:
 
         Raises SynthesisError, and Stopped after `stop` was set.
         """
-        if self._engine is None:
-            raise SynthesisError("loading", "the engine is loading; try again", retryable=True)
-        if self._active >= self._settings.max_waiting:
-            raise SynthesisError("busy", "too many requests wait; try again", retryable=True)
+        listener = Listener(time.monotonic(), request.deadline_ms)
+        engine = self._admit(listener, first=request.first)
         self._active += 1
         try:
-            async with aclosing(self._speak(self._engine, request, stop)) as outputs:
+            pieces = self._pieces(engine, request, listener, stop)
+            async with aclosing(pieces), aclosing(_tell(engine, request, pieces)) as outputs:
                 async for output in outputs:
+                    if stop.is_set:
+                        raise Stopped
                     yield output
         finally:
             self._active -= 1
             stop.set()
 
-    async def _speak(
-        self, engine: Synthesizer, request: Synthesize, stop: Stop
-    ) -> AsyncGenerator[Output, None]:
-        prepared = await self._prepare(engine, request)
-        count = len(prepared.pieces)
-        following = self._submit(engine, prepared, 0, stop) if count else None
-        if following is None:
-            yield Started(prepared.plan)
-        told = _Told(engine, request)
-        while following is not None:
-            job, audio = following, await self._workers.result(following)
-            told.index += 1
-            # The next piece is made while this one is sent.
-            more = told.index < count
-            following = self._submit(engine, prepared, told.index, stop) if more else None
-            if told.index == 1:
-                telemetry.synthesis_queue.observe(job.waited_s)
-                yield Started(told.begin(prepared, audio, job))
-            for frame in told.add(audio, job, last=not more):
-                if stop.is_set:
-                    raise Stopped
-                yield frame
-        finished = told.end()
-        if count:
-            telemetry.synthesis.observe(finished.synthesis_ms / 1000)
-            telemetry.synthesis_audio.inc(finished.duration_s)
-        yield finished
+    def _admit(self, listener: Listener, *, first: bool) -> Synthesizer:
+        """The engine, if a request may begin now."""
+        if self._engine is None:
+            raise SynthesisError("loading", "the engine is loading; try again", retryable=True)
+        if self._workers.all_stuck:
+            raise self._workers.stuck_error()
+        wait_s = self._workers.retry_after_s(due=listener.due, first=first)
+        if self._active >= self._settings.max_waiting:
+            wait_s = max(wait_s, self._workers.backlog_s(), LEAST_RETRY_S)
+        if wait_s > 0:
+            raise SynthesisError(
+                "busy",
+                "too many requests wait; try again later, or elsewhere",
+                retryable=True,
+                retry_after_s=wait_s,
+            )
+        return self._engine
 
-    async def _prepare(self, engine: Synthesizer, request: Synthesize) -> Prepared:
+    async def _pieces(
+        self, engine: Synthesizer, request: Synthesize, listener: Listener, stop: Stop
+    ) -> AsyncGenerator[_Piece, None]:
+        """The pieces of a request, each as it is made; while one is sent, the next is made."""
+        utterance = self._utterance(engine, request)
+        prepared = await self._prepared(engine, utterance)
+        if prepared is not None and not prepared.pieces:
+            yield _Piece(Made(prepared, None, 0.0), 0.0, last=True)
+            return
+        size = self._typical_size if prepared is None else prepared.size(0)
+        queued = _Queued(self._workers, stop)
+        queued.submit(Work(utterance, stop, prepared), Job(listener.due, request.first, size))
+        index, last = 0, False
+        while not last:
+            made, waited_s = await queued.result()
+            if index == 0 and made.audio is not None:
+                self._typical_size = made.prepared.size(0)
+            listener.given(time.monotonic(), made.seconds(engine.sample_rate))
+            index += 1
+            last = index >= len(made.prepared.pieces)
+            if not last:
+                work = Work(utterance, stop, made.prepared, index)
+                queued.submit(work, Job(listener.due, size=made.prepared.size(index)))
+            yield _Piece(made, waited_s, last)
+
+    def _utterance(self, engine: Synthesizer, request: Synthesize) -> Utterance:
         voice = voices.choose(request.voice, request.lang, self._settings.voice, engine.voices)
         lang = voices.language_of(voice)
-        utterance = Utterance(request.text, voice, lang, request.speed, request.seed)
+        first_words = self._settings.first_chunk_words if request.first else 0
+        return Utterance(
+            request.text, voice, lang, request.speed, request.seed, first_words=first_words
+        )
+
+    async def _prepared(self, engine: Synthesizer, utterance: Utterance) -> Prepared | None:
+        """None where the worker that makes the first piece does it: where one waits for it.
+
+        Otherwise it is done while the workers have other things to do.
+        """
+        if self._workers.idle and len(utterance.text) <= AT_ONCE_CHARS:
+            return None
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._preparing, engine.prepare, utterance)
 
-    def _submit(
-        self, engine: Synthesizer, prepared: Prepared, index: int, stop: Stop
-    ) -> Job[Audio]:
-        def work() -> Audio:
-            if stop.is_set:
-                raise Stopped
-            return engine.synthesize(prepared, index, stop)
 
-        return self._workers.submit(work)
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A piece as it was made, how long it had waited, and whether the request ends with it."""
+
+    made: Made
+    waited_s: float
+    last: bool
+
+
+class _Queued:
+    """The piece of one request that waits or is made: one at a time, gone when it is stopped."""
+
+    def __init__(self, workers: Workers[Work, Made], stop: Stop) -> None:
+        self._workers = workers
+        self._stop = stop
+        self._ticket: Ticket[Work, Made] | None = None
+        stop.on_set(self._cancel)
+
+    def submit(self, work: Work, job: Job) -> None:
+        self._ticket = self._workers.submit(work, job)
+        if self._stop.is_set:
+            self._cancel()
+
+    async def result(self) -> tuple[Made, float]:
+        """What was made, and the seconds that it had waited."""
+        ticket = self._ticket
+        if ticket is None:
+            raise RuntimeError("nothing was submitted")
+        made = await self._workers.result(ticket)
+        return made, ticket.waited_s
+
+    def _cancel(self) -> None:
+        if self._ticket is not None:
+            self._workers.cancel(self._ticket)
+
+
+def _size(made: Made) -> int | None:
+    return None if made.audio is None else made.prepared.size(made.index)
+
+
+async def _tell(
+    engine: Synthesizer, request: Synthesize, pieces: AsyncGenerator[_Piece, None]
+) -> AsyncGenerator[Output, None]:
+    """What a request is given: `Started`, frames, `Finished`."""
+    told = _Told(engine, request)
+    async for piece in pieces:
+        made = piece.made
+        if made.audio is None:
+            yield Started(made.prepared.plan)
+            continue
+        if not told.begun:
+            telemetry.synthesis_queue.observe(piece.waited_s)
+            yield Started(told.begin(made.prepared, made.audio, piece.waited_s))
+        for frame in told.add(made.audio, made.worked_s, last=piece.last):
+            yield frame
+    finished = told.end()
+    if told.begun:
+        telemetry.synthesis.observe(finished.synthesis_ms / 1000)
+        telemetry.synthesis_audio.inc(finished.duration_s)
+    yield finished
 
 
 class _Told:
     """What one request has been given so far."""
 
     def __init__(self, engine: Synthesizer, request: Synthesize) -> None:
-        self.index = 0
+        self.begun = False
         self._native_rate = engine.sample_rate
         self._request = request
         self._frames = FrameStream(engine.sample_rate, request.sample_rate)
@@ -171,25 +267,26 @@ class _Told:
         self._synthesis_s = 0.0
         self._queue_s = 0.0
 
-    def begin(self, prepared: Prepared, first: Audio, job: Job[Audio]) -> str:
+    def begin(self, prepared: Prepared, first: Audio, waited_s: float) -> str:
         """The plan, and with it the decision whether samples may be skipped."""
         request = self._request
-        self._queue_s = job.waited_s
+        self.begun = True
+        self._queue_s = waited_s
         basis = f"{prepared.plan} {request.sample_rate} ".encode() + first.fingerprint
         plan = hashlib.sha256(basis).hexdigest()[:32]
         skip = request.skip_samples if request.plan == plan else 0
         self._frames = FrameStream(self._native_rate, request.sample_rate, skip)
         return plan
 
-    def add(self, audio: Audio, job: Job[Audio], *, last: bool) -> list[bytes]:
-        self._synthesis_s += job.worked_s
+    def add(self, audio: Audio, worked_s: float, *, last: bool) -> Iterator[bytes]:
+        self._synthesis_s += worked_s
         at = self._native_samples / self._native_rate
         self._words += [
             (first, past, round(at + start, 3), round(at + end, 3))
             for first, past, start, end in audio.words
         ]
         self._native_samples += len(audio.samples)
-        return list(self._frames.feed(audio.samples, last=last))
+        return self._frames.feed(audio.samples, last=last)
 
     def end(self) -> Finished:
         samples = self._frames.samples + self._frames.skipped

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -25,7 +26,21 @@ Samples: TypeAlias = npt.NDArray[np.float32]
 
 
 class SynthesisError(FirstwordError):
-    """A request that is refused or failed; goes to the client as an `error` frame."""
+    """A request that is refused or failed; goes to the client as an `error` frame.
+
+    `retry_after_s`: sooner than that it is of no use to try again here.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(code, message, retryable=retryable)
+        self.retry_after_ms = None if retry_after_s is None else ceil(1000 * retry_after_s)
 
 
 class Stopped(Exception):

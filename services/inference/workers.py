@@ -1,90 +1,191 @@
-"""The threads that an engine works in, and whether one of them hangs."""
+"""The threads that an engine works in: they make what the scheduler hands out.
+
+All decisions are the scheduler's; here are the lock around it, the clock, and the one hand-over
+to a thread and back.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from services.inference.synthesizer import SynthesisError
+from services.inference.scheduler import Job, Limits, Run, Scheduler
+from services.inference.synthesizer import Stopped, SynthesisError
 
-T = TypeVar("T")
+W = TypeVar("W")
+R = TypeVar("R")
 
 
-class Job(Generic[T]):
-    """One piece of work; `waited_s` and `worked_s` are known when it has ended."""
+class Ticket(Generic[W, R]):
+    """One piece of work; `waited_s` is known when it has begun."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._submitted = time.monotonic()
+    def __init__(self, work: W, job: Job) -> None:
+        self.work = work
+        self.job = job
+        self.future: Future[R] = Future()
+        self.submitted = time.monotonic()
         self.started: float | None = None
-        self.waited_s = 0.0
-        self.worked_s = 0.0
-        self.future: Future[T]
 
-    def run(self) -> T:
-        self.started = time.monotonic()
-        self.waited_s = self.started - self._submitted
-        try:
-            return self._work()
-        finally:
-            self.worked_s = time.monotonic() - self.started
+    @property
+    def waited_s(self) -> float:
+        return 0.0 if self.started is None else self.started - self.submitted
 
 
-class Workers:
-    """First come, first served, one piece of a request at a time.
+class Workers(Generic[W, R]):
+    """Makes works in threads, in the scheduler's order.
 
-    A request submits its next piece when the one before is done, so requests take turns and a
-    short one waits for one piece of a long one, not for all of it. Another order (by deadline) is
-    a matter of this class alone.
+    `make` gives what becomes of each work in its place: a result, or an exception.
+    `size` says how much work a result was, None if that says nothing about others.
     """
 
-    def __init__(self, count: int, hang_s: float) -> None:
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="synthesis")
-        self._count = count
-        self._hang_s = hang_s
-        self._jobs: set[Job[object]] = set()
+    def __init__(
+        self,
+        limits: Limits,
+        make: Callable[[Sequence[W]], Sequence[R | Exception]],
+        size: Callable[[R], int | None],
+    ) -> None:
+        self._limits = limits
+        self._make = make
+        self._size = size
+        self._scheduler = Scheduler(limits)
+        self._tickets: dict[Job, Ticket[W, R]] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads = [
+            # Nobody waits for a thread that hangs: it must not keep the process from ending.
+            threading.Thread(target=self._work, name=f"synthesis-{number}", daemon=True)
+            for number in range(limits.workers)
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def submit(self, work: Callable[[], T]) -> Job[T]:
-        job = Job(work)
-        tracked: Job[object] = job  # type: ignore[assignment] # only its times are looked at
-        self._jobs.add(tracked)
-        job.future = self._pool.submit(job.run)
-        job.future.add_done_callback(lambda _: self._jobs.discard(tracked))
-        return job
+    def batch_up_to(self, pieces: int) -> None:
+        """How many works of one run `make` takes."""
+        with self._changed:
+            self._scheduler.max_batch = pieces
 
-    async def result(self, job: Job[T]) -> T:
-        """What the work returned or raised. Raises SynthesisError `synthesis_stuck` if it hangs,
-        or if it waits while all workers hang."""
-        future = asyncio.wrap_future(job.future)
+    def submit(self, work: W, job: Job) -> Ticket[W, R]:
+        ticket: Ticket[W, R] = Ticket(work, job)
+        with self._changed:
+            self._scheduler.add(job)
+            self._tickets[job] = ticket
+            self._changed.notify()
+        return ticket
+
+    def cancel(self, ticket: Ticket[W, R]) -> None:
+        """Forget a work that waits: its result is `Stopped`, at once. One that runs goes on."""
+        with self._changed:
+            waits = self._scheduler.cancel(ticket.job)
+            self._tickets.pop(ticket.job, None)
+        if waits and ticket.future.set_running_or_notify_cancel():
+            ticket.future.set_exception(Stopped())
+
+    async def result(self, ticket: Ticket[W, R]) -> R:
+        """What became of the work; raises it if it is an exception. Raises SynthesisError
+        `synthesis_stuck` if it hangs, or if it waits while all workers hang."""
+        future = asyncio.wrap_future(ticket.future)
         try:
-            while not (await asyncio.wait({future}, timeout=self._patience(job)))[0]:
-                if self._overdue(job) or self.stuck() == self._count:
-                    message = f"the engine did not answer within {self._hang_s:g} s; try elsewhere"
-                    raise SynthesisError("synthesis_stuck", message, retryable=True)
+            while not (await asyncio.wait({future}, timeout=self._patience(ticket)))[0]:
+                if self._overdue(ticket) or self.all_stuck:
+                    raise self.stuck_error()
             return future.result()
         finally:
-            future.cancel()  # nobody waits any more: work that has not begun never does
+            self.cancel(ticket)  # nobody waits any more: work that has not begun never does
+            future.cancel()
 
+    def stuck_error(self) -> SynthesisError:
+        message = f"the engine did not answer within {self._limits.hang_s:g} s; try elsewhere"
+        return SynthesisError("synthesis_stuck", message, retryable=True)
+
+    def retry_after_s(self, *, due: float, first: bool) -> float:
+        """0 if a request is to be taken now, else when to try again."""
+        with self._changed:
+            return self._scheduler.retry_after_s(time.monotonic(), due=due, first=first)
+
+    def backlog_s(self) -> float:
+        """Seconds until all is made that waits or runs."""
+        with self._changed:
+            return self._scheduler.backlog_s(time.monotonic())
+
+    @property
     def stuck(self) -> int:
         """How many workers hang now."""
-        return sum(self._overdue(job) for job in list(self._jobs))
+        with self._changed:
+            return self._scheduler.stuck(time.monotonic())
+
+    @property
+    def all_stuck(self) -> bool:
+        """Whether no worker is left that could make anything."""
+        return self.stuck == self._limits.workers
+
+    @property
+    def idle(self) -> bool:
+        """Whether a work that came now would begin at once."""
+        with self._changed:
+            return self._scheduler.idle
 
     @property
     def busy(self) -> bool:
         """Whether a worker works now."""
-        return any(job.started is not None for job in list(self._jobs))
+        with self._changed:
+            return self._scheduler.running > 0
 
     def close(self) -> None:
         """Forget what waits; what runs goes on, and nobody waits for it."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._changed:
+            self._closed = True
+            waiting = list(self._tickets.values())
+            self._changed.notify_all()
+        for ticket in waiting:
+            self.cancel(ticket)
 
-    def _overdue(self, job: Job[T]) -> bool:
-        return job.started is not None and time.monotonic() - job.started >= self._hang_s
+    def _overdue(self, ticket: Ticket[W, R]) -> bool:
+        started = ticket.started
+        return started is not None and time.monotonic() - started >= self._limits.hang_s
 
-    def _patience(self, job: Job[T]) -> float:
-        if job.started is None:
-            return self._hang_s
-        return max(0.0, job.started + self._hang_s - time.monotonic())
+    def _patience(self, ticket: Ticket[W, R]) -> float:
+        if ticket.started is None:
+            return self._limits.hang_s
+        return max(0.0, ticket.started + self._limits.hang_s - time.monotonic())
+
+    # ------------------------------------------------------------------ in the threads
+
+    def _work(self) -> None:
+        while (taken := self._take()) is not None:
+            run, tickets = taken
+            outcomes = self._outcomes([ticket.work for ticket in tickets])
+            sizes = [None if isinstance(o, Exception) else self._size(o) for o in outcomes]
+            known = [size for size in sizes if size is not None]
+            with self._changed:
+                size = len(sizes) * max(known) if len(known) == len(sizes) else None
+                self._scheduler.ended(run, time.monotonic(), size)
+            for ticket, outcome in zip(tickets, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    ticket.future.set_exception(outcome)
+                else:
+                    ticket.future.set_result(outcome)
+
+    def _take(self) -> tuple[Run, list[Ticket[W, R]]] | None:
+        """Wait for something to do; None when there will be nothing any more."""
+        with self._changed:
+            while not self._closed:
+                run = self._scheduler.take(time.monotonic())
+                if run is None:
+                    self._changed.wait()
+                    continue
+                tickets = [self._tickets.pop(job) for job in run.jobs]
+                for ticket in tickets:
+                    ticket.started = run.started
+                    ticket.future.set_running_or_notify_cancel()
+                return run, tickets
+            return None
+
+    def _outcomes(self, works: Sequence[W]) -> Sequence[R | Exception]:
+        try:
+            return self._make(works)
+        except Exception as error:
+            return [error] * len(works)

@@ -45,7 +45,7 @@ def paced(seconds: float, workers: int = 1) -> Scheduler:
 
 def finish(queue: Scheduler, run: Run | None, now: float, *, whole: bool = True) -> None:
     assert run is not None
-    queue.ended(run, now, whole=whole)
+    queue.ended(run, now, run.size if whole else None)
 
 
 # -- the order ------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_whatever_happens_the_urgent_go_first_and_nothing_starves_or_is_lost(
             case ("take",):
                 world.take()
             case "end", bool(whole) if world.runs:
-                world.queue.ended(world.runs.pop(), world.now, whole=whole)
+                finish(world.queue, world.runs.pop(), world.now, whole=whole)
             case "cancel", int(number) if number < len(world.waiting):
                 job = world.waiting[number]
                 assert world.queue.cancel(job)
@@ -263,6 +263,7 @@ def test_whatever_happens_the_urgent_go_first_and_nothing_starves_or_is_lost(
             case "later", float(seconds):
                 world.now += seconds
         assert world.queue.waiting == len(world.waiting)
+        assert world.queue.running == len(world.runs)
         assert world.queue.backlog_s(world.now) >= 0
         assert world.queue.retry_after_s(world.now, due=world.now, first=True) >= 0
     while world.waiting:
