@@ -16,17 +16,22 @@ from firstword.streams import Streams, pause
 from services.tts_gateway.runner import SessionRunner
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
+from services.tts_gateway.watched import WatchedUpstream
 
 STAGE = "gateway"
 DRAIN_S = 100.0
 
 
 class GatewayService:
-    """Runs until told to stop, then hands its sessions over between segments."""
+    """Runs until told to stop, then hands its sessions over between segments.
+
+    `address` is host:port of its HTTP side while it serves.
+    """
 
     def __init__(self, settings: GatewaySettings, upstream: Upstream) -> None:
+        self.address = ""
         self._settings = settings
-        self._upstream = upstream
+        self._upstream = WatchedUpstream(upstream)
         self._streams = Streams(settings.redis_url)
         self._runners: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -47,25 +52,29 @@ class GatewayService:
         """Serve until `stop` is set. Raises FirstwordError if the server cannot do."""
         health = Health()
         health.add("redis", self._ownership.problem)
+        health.add("upstream", self._upstream.problem)
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
         await http.start()
+        self.address = http.address
         try:
             await check_server(self._streams, stop)
-            await self._serve(stop, http.address)
+            await self._serve(stop)
         finally:
             await self._upstream.close()
             await http.stop()
             await self._streams.close()
 
-    async def _serve(self, stop: asyncio.Event, address: str) -> None:
+    async def _serve(self, stop: asyncio.Event) -> None:
         owning = asyncio.create_task(self._ownership.run())
-        announce_ready(STAGE, http=address)
+        looking = asyncio.create_task(self._upstream.look())
+        announce_ready(STAGE, http=self.address)
         await stop.wait()
         await self._drain()
         owning.cancel()
-        await asyncio.gather(owning, return_exceptions=True)
+        looking.cancel()
+        await asyncio.gather(owning, looking, return_exceptions=True)
 
     # -- called by the ownership ------------------------------------------------------------------
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
 from firstword import keys
 from firstword import messages as m
 from firstword.streams import Streams
+from services.tts_gateway.service import GatewayService
+from services.tts_gateway.settings import GatewaySettings
+from services.tts_gateway.websocket import WebSocketUpstream
 from tests.doubles.gateway_rig import Container, HeldTone, SessionHand, gateway, spoken
 from tests.reports.hearing import begun, over
-from tests.reports.scripted import Peer, Request, ScriptedContainer
+from tests.reports.scripted import Peer, Request, ScriptedContainer, welcome
 from tests.support import eventually
 
 FIRST = "The first sentence is spoken while all is well."
@@ -209,6 +213,52 @@ async def test_a050_a_container_that_closes_at_once_is_given_up(
 
         await eventually(left, "the session is left, as nothing is to say")
         assert container.handshakes == made, "and nobody knocks meanwhile"
+
+
+async def test_a050_readiness_tells_of_it_and_heals_by_itself(
+    redis_url: str, hand: SessionHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.tts_gateway.watched.PROBE_S", 0.05)
+    monkeypatch.setattr("services.tts_gateway.watched.HOLD_S", 0.2)
+    welcomes: list[Callable[[Peer], Awaitable[None]]] = [_leaves]
+
+    async def greet(peer: Peer) -> None:
+        await welcomes[-1](peer)
+
+    async with ScriptedContainer(welcome=greet) as container:
+        service = GatewayService(
+            GatewaySettings(redis_url=redis_url, http_port=0, attempts=2),
+            WebSocketUpstream(container.url),
+        )
+        stop = asyncio.Event()
+        serving = asyncio.create_task(service.run(stop))
+
+        async def reasons() -> dict[str, str]:
+            async with aiohttp.ClientSession() as http:
+                reply = await http.get(f"http://{service.address}/readyz")
+                body = await reply.json()
+            assert reply.status == (503 if body["reasons"] else 200)
+            return dict(body["reasons"])
+
+        async def ready() -> bool:
+            return not await reasons()
+
+        async def away() -> bool:
+            return list(await reasons()) == ["upstream"]
+
+        await eventually(lambda: service.address, "the gateway serves")
+        await eventually(ready, "nothing was asked of the backend yet, nothing is wrong")
+        await hand.say("t", FIRST, SECOND, THIRD)
+        await over(hand, "t")
+        await eventually(away, "it does not know a backend that would have it")
+        assert "close code" in (await reasons())["upstream"]
+        asked = container.handshakes
+        await eventually(lambda: container.handshakes > asked + 1, "it looks by itself")
+        assert await away()
+        welcomes.append(welcome)
+        await eventually(ready, "a backend that lets it stay is there")
+        stop.set()
+        await serving
 
 
 async def test_a051_sessions_beyond_a_containers_room_leave_the_others_alone(

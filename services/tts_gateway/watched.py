@@ -1,0 +1,103 @@
+"""An upstream that takes note of how its connections go, and looks itself while they go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+
+from firstword import telemetry
+from firstword.errors import FirstwordError
+from firstword.session_protocol import Frame, Ping, encode_client
+from services.tts_gateway.reachability import Reachability
+from services.tts_gateway.upstream import Link, Upstream
+
+PROBE_S = 5.0
+"""How often a backend that counts as away is looked for."""
+HOLD_S = 3.0
+"""A connection that stays for so long, or on which something comes, is a success."""
+
+
+class WatchedUpstream:
+    """Another upstream, whose outcomes are counted over all sessions of the process."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._reachability = Reachability()
+
+    def problem(self) -> str | None:
+        """Why the backend counts as away, for `/readyz`; None when well."""
+        return self._reachability.problem(_now())
+
+    async def connect(self) -> Link:
+        """As the other one's."""
+        try:
+            link = await self._upstream.connect()
+        except FirstwordError as error:
+            self._reachability.refused(error.message)
+            raise
+        return WatchedLink(link, self._reachability)
+
+    async def close(self) -> None:
+        await self._upstream.close()
+
+    async def look(self) -> None:
+        """Until cancelled: while the backend counts as away, see whether it is back.
+
+        Without it a gateway that nobody uses would never learn.
+        """
+        while True:
+            await asyncio.sleep(PROBE_S)
+            if self.problem() is None:
+                continue
+            try:
+                await self._probe()
+            except Exception as error:  # it counts as a failure already, if it is one
+                name = getattr(error, "code", type(error).__name__)
+                telemetry.logger().info("upstream_still_away", error=name)
+
+    async def _probe(self) -> None:
+        link = await self.connect()
+        try:
+            await link.send(encode_client(Ping()))
+            async with asyncio.timeout(HOLD_S):
+                await link.receive()
+        except TimeoutError:
+            self._reachability.worked(_now())
+        finally:
+            await link.close()
+
+
+class WatchedLink:
+    """Another link: the first thing that comes on it, or its end, is an outcome."""
+
+    def __init__(self, link: Link, reachability: Reachability) -> None:
+        self.max_age_s = link.max_age_s
+        self._link = link
+        self._reachability = reachability
+        self._opened_at = _now()
+        self._asked = False
+        self._told = False  # its outcome
+
+    async def send(self, frame: Frame) -> None:
+        self._asked = True
+        await self._link.send(frame)
+
+    async def receive(self) -> tuple[Frame, bool | None]:
+        try:
+            came = await self._link.receive()
+        except FirstwordError as error:
+            if not self._told:
+                self._told = True
+                lived_s = _now() - self._opened_at
+                self._reachability.ended(error.message, lived_s, asked=self._asked)
+            raise
+        self._told = True
+        self._reachability.worked(_now())
+        return came
+
+    async def close(self) -> None:
+        self._told = True  # what ends now ends by our will
+        await self._link.close()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
