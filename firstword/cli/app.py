@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from firstword.cli import dead, follow, redis_command, speak, up, voices
+from firstword.cli import dead, emulate, follow, redis_command, speak, up, voices
 from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
@@ -99,6 +99,8 @@ def parser() -> argparse.ArgumentParser:
     segment.add_argument("--lang", default="auto", help="language of the text (default: by script)")
     segment.add_argument("--mode", choices=("safe", "eager"), default="safe")
     segment.add_argument("--json", action="store_true", help="one JSON object a segment")
+    about = "stand in for SageMaker's bidirectional streams before a container of yours"
+    emulate.add_options(add("emulate-sagemaker", emulate.run, about), _port, _positive)
     add("version", _tell_version, "tell the version")
     return top
 
