@@ -19,9 +19,9 @@ from services.inference.service import InferenceService
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Speaker
 from services.inference.synthesizer import Audio, Prepared, Stop
+from services.tts_gateway.__main__ import upstream_for
 from services.tts_gateway.service import STAGE, GatewayService
 from services.tts_gateway.settings import GatewaySettings
-from services.tts_gateway.websocket import WebSocketUpstream
 from tests.doubles.ear import Ear
 from tests.doubles.proxy import Proxy
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
@@ -107,8 +107,8 @@ async def gateway(
     redis_url: str, upstream_url: str, **options: Any
 ) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """A gateway that serves within the block, or until what it gives is called."""
-    settings = GatewaySettings(redis_url=redis_url, http_port=0, **options)
-    service = GatewayService(settings, WebSocketUpstream(upstream_url))
+    settings = GatewaySettings(redis_url, upstream_url, http_port=0, **options)
+    service = GatewayService(settings, upstream_for(settings))
     stop = asyncio.Event()
     task = asyncio.create_task(service.run(stop))
 
