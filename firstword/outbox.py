@@ -6,8 +6,12 @@ publish again. A turn is kept until it is spoken or cancelled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
+
+import msgpack
 
 from firstword import messages as m
 from firstword.errors import FirstwordError
@@ -18,8 +22,36 @@ REFUSALS = ("overloaded", "server_full")
 """Errors that end a turn: of an overloaded one what was taken is still spoken."""
 PIECE_COST = 64
 """What a piece weighs beside its characters."""
+SPOKEN_CHARACTERS = 100_000
+"""Of turns that are over, in all: a server that goes back by a moment has the last of them open."""
+STOPPED_KEPT = 16
+NO_MORE = -1
 
 Piece = m.Text | m.Flush | m.End
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a session's text side has taken of what was published to it, as it tells publishers.
+
+    It stands in fields of its own beside the state, and was stored in the same step.
+    """
+
+    turns: Mapping[str, int]
+    """Of each open turn the number of the next piece it waits for; NO_MORE if it takes none."""
+    finished: frozenset[str]
+    """Turns that are past, the last of them."""
+    cancels: frozenset[str]
+    """Entry ids of the last cancels."""
+
+    @classmethod
+    def read(cls, values: Sequence[bytes | None]) -> Self:
+        """From the values of the fields TAKEN_FIELDS."""
+        turns, finished, cancels = ({} if v is None else msgpack.unpackb(v) for v in values)
+        return cls(dict(turns), frozenset(finished), frozenset(cancels))
+
+
+TAKEN_FIELDS = ("taken", "finished", "cancels")
 
 
 @dataclass(slots=True)
@@ -35,6 +67,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._turns: dict[str, _Turn] = {}
+        self._spoken: dict[str, _Turn] = {}
+        self._stopped: deque[str] = deque(maxlen=STOPPED_KEPT)
         self._weight = 0
         self._last_n = 0
 
@@ -69,6 +103,7 @@ class Outbox:
     def clear(self) -> None:
         """All turns are over."""
         self._turns.clear()
+        self._spoken.clear()
         self._weight = 0
 
     def has(self, turn: str) -> bool:
@@ -79,10 +114,12 @@ class Outbox:
         """An event of the session; returns what it asks to be published again."""
         match message:
             case m.TurnDone():
+                self._remember(message.turn)
                 self.forget(message.turn)
             case m.TurnCancelled():
                 for name in message.stopped:
                     self.forget(name)
+                    self._stopped.append(name)
             case m.Closed():
                 self.clear()
             case m.SegmentStarted() | m.SegmentDone():
@@ -92,6 +129,45 @@ class Outbox:
             case _:
                 pass
         return []
+
+    def published(self) -> dict[str, Piece]:
+        """The last piece of each open turn. Look at it before the server is asked what it took."""
+        return {name: turn.pieces[-1] for name, turn in self._turns.items()}
+
+    def is_missed(self, published: Mapping[str, Piece], taken: Taken) -> bool:
+        """Whether some of this was not taken, and is still to be spoken."""
+        return any(
+            name in self._turns
+            and name not in taken.finished
+            and _is_before(taken.turns.get(name, 0), piece)
+            for name, piece in published.items()
+        )
+
+    def reopen(self, taken: Taken) -> list[Piece]:
+        """The server went back to where turns that were spoken were not: they would wait, and all
+        that follows with them, for what is lost. They are open again; returns what they lack."""
+        undone = [name for name in self._spoken if name in taken.turns]
+        turns = {name: self._spoken.pop(name) for name in undone}
+        self._turns = {**turns, **self._turns}
+        self._weight += sum(turn.weight for turn in turns.values())
+        return [
+            piece
+            for name, turn in turns.items()
+            for piece in turn.pieces
+            if _is_before(taken.turns[name], piece)
+        ]
+
+    def stopped(self) -> list[str]:
+        """The turns that were stopped last. Look at it before the server is asked what it took."""
+        return list(dict.fromkeys(self._stopped))
+
+    def revived(self, stopped: Iterable[str], taken: Taken) -> list[str]:
+        """Those that the server goes on with, since it went back. Each is told once; when it is
+        stopped again, it may be told again."""
+        found = [name for name in stopped if name in taken.turns]
+        kept = [name for name in self._stopped if name not in found]
+        self._stopped = deque(kept, maxlen=STOPPED_KEPT)
+        return found
 
     def everything(self) -> list[Piece]:
         """All that is kept, marked: the server lost it."""
@@ -111,6 +187,14 @@ class Outbox:
             return self.everything()  # its beginning is lost: likely not it alone
         return list(_from(turn.pieces, error.expected))
 
+    def _remember(self, name: str) -> None:
+        turn = self._turns.get(name)
+        if turn is None:
+            return
+        self._spoken[name] = turn
+        while sum(spoken.weight for spoken in self._spoken.values()) > SPOKEN_CHARACTERS:
+            del self._spoken[next(iter(self._spoken))]
+
     def _number(self, turn: str, n: int) -> None:
         self._last_n = max(self._last_n, n)
         kept = self._turns.get(turn)
@@ -120,6 +204,11 @@ class Outbox:
 
 def _from(pieces: Iterable[Piece], expected: int) -> Iterable[Piece]:
     return (piece for piece in pieces if piece.seq is not None and piece.seq >= expected)
+
+
+def _is_before(next_seq: int, piece: Piece) -> bool:
+    """Whether a turn that waits for `next_seq` lacks this piece."""
+    return next_seq != NO_MORE and piece.seq is not None and piece.seq >= next_seq
 
 
 def _weight(piece: Piece) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from firstword import keys, server_errors
+from firstword import keys, server_errors, watch
 from firstword import messages as m
+from firstword.errors import FirstwordError
 from firstword.outbox import Outbox, Piece
 from firstword.pieces import TurnCut, TurnOver
 from firstword.watch import Published, Watch, is_known
@@ -40,9 +43,8 @@ class Publisher:
         self._next_seq: dict[str, int] = {}
         self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
         self._outbox = Outbox()
-        self._owed: deque[m.Open | m.Close | Piece] = (
-            deque()
-        )  # to be published before anything else
+        self._owed: deque[m.Open | m.Close | m.Cancel | Piece] = deque()
+        """To be published before anything else."""
         self._watch: Watch | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -76,6 +78,10 @@ class Publisher:
         self._over.setdefault(turn, reason)
         if len(self._over) > _REMEMBERED_TURNS:
             del self._over[next(iter(self._over))]
+
+    def heard(self, receipt: m.TurnCancelled) -> None:
+        """These turns are stopped: should the server go back, they will be again."""
+        self._outbox.take(receipt)
 
     def drop(self, turn: str | None) -> None:
         """This turn is cancelled, or all are: they will not be published again."""
@@ -144,12 +150,15 @@ class Publisher:
             lambda: self._append(message), self._firstword.streams.url
         )
 
-    async def knows(self, published: Published) -> bool:
-        """Whether the server has this, or what was made of it."""
+    async def see_to(self, cancel: Published) -> None:
+        """Publish a cancel again for as long as this runs, should the server have lost it."""
         streams = self._firstword.streams
-        return await server_errors.insist(
-            lambda: is_known(streams, self._session, published), streams.url
-        )
+        while True:
+            await asyncio.sleep(watch.LOOK_S)
+            with contextlib.suppress(FirstwordError):  # it is away: soon repeated
+                known = partial(is_known, streams, cancel)
+                if not await server_errors.insist(known, streams.url):
+                    cancel = await self.aside(cancel.message)
 
     async def _append(self, message: m.Ingress) -> Published:
         if self._route is None:
@@ -157,7 +166,7 @@ class Publisher:
             self._route = (await self._firstword.partitions(),)
         partitions = self._route[0]
         entry_id = await self._firstword.streams.publish(message, partitions)
-        return Published(keys.ingress_of(self._session, partitions), entry_id)
+        return Published(keys.ingress_of(self._session, partitions), entry_id, message)
 
     def _note(self, published: Published) -> None:
         self.last = published
@@ -171,12 +180,11 @@ class Publisher:
             self._watch = Watch(streams, self._session, self._outbox, self._again, self._on_over)
         return self._watch
 
-    async def _again(self, pieces: Sequence[Piece], lost: bool) -> None:
+    async def _again(self, messages: Sequence[Piece | m.Cancel], lost: bool) -> None:
         async with self.order:
             if lost:
                 self._owe_everything()
-            else:
-                self._owed.extend(pieces)
+            self._owed.extend(messages)
             await server_errors.insist(self._settle, self._firstword.streams.url)
 
     def _on_over(self, turn: str, reason: str) -> None:
@@ -187,9 +195,7 @@ class Publisher:
         await server_errors.insist(self._look_for_what_is_kept, self._firstword.streams.url)
 
     async def _look_for_what_is_kept(self) -> None:
-        if self.last is None or self._outbox.empty:
-            return
-        if not await is_known(self._firstword.streams, self._session, self.last):
+        if not self._outbox.empty and await self._watcher().misses_something():
             self._owe_everything()
 
     def _owe_everything(self) -> None:
@@ -204,7 +210,7 @@ class Publisher:
         """Publish what is owed; what was cancelled meanwhile stays unsaid."""
         while self._owed:
             message = self._owed[0]
-            if isinstance(message, m.Open | m.Close):
+            if isinstance(message, m.Open | m.Close | m.Cancel):
                 await self._append(message)
             elif self._outbox.has(message.turn or ""):
                 self._note(await self._append(message))

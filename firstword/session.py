@@ -13,7 +13,6 @@ from firstword import keys, listener, server_errors
 from firstword import messages as m
 from firstword.errors import FirstwordError
 from firstword.listener import Event, Listener
-from firstword.messages import STATE_LOST
 from firstword.pieces import AS_THE_SESSION, Manner, TurnOver, split
 from firstword.publisher import Publisher
 from firstword.room import Room
@@ -166,14 +165,14 @@ class Session:
         async with self._publisher.order:  # it stops what was called before, and nothing after
             receipts = await self._from_the_end()
             published = await self._publisher.publish(cancel)
+        seeing_to_it = self._firstword.attend(self._publisher.see_to(published))
         try:
             async with asyncio.timeout(timeout_s):
                 async for event in receipts:
                     message = event.message
                     if isinstance(message, m.TurnCancelled) and turn in (None, message.turn):
+                        self._publisher.heard(message)
                         return message
-                    if message == STATE_LOST and not await self._publisher.knows(published):
-                        published = await self._publisher.aside(cancel)
         except TimeoutError:
             raise FirstwordError(
                 "no_receipt",
@@ -181,6 +180,8 @@ class Session:
                 "The cancel is published and will be obeyed",
                 retryable=True,
             ) from None
+        finally:
+            seeing_to_it.cancel()
         raise FirstwordError("session_closed", f"session {self.name} was closed meanwhile")
 
     async def close(self) -> None:

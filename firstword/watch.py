@@ -15,7 +15,7 @@ from firstword import messages as m
 from firstword.errors import DecodeError
 from firstword.ids import id_key
 from firstword.messages import STATE_LOST
-from firstword.outbox import REFUSALS, Outbox, Piece
+from firstword.outbox import REFUSALS, TAKEN_FIELDS, Outbox, Piece, Taken
 from firstword.streams import Entry, Streams
 
 LOOK_S = 0.5
@@ -27,33 +27,51 @@ also where two nodes of a cluster tell different times."""
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A message of a session that stands on an ingress stream."""
+    """A message of a session that was put on an ingress stream."""
 
     stream: str
     entry_id: str
+    message: m.Ingress
 
 
-async def is_known(streams: Streams, session: str, published: Published) -> bool:
-    """Whether the server still has this message, or what was made of it."""
-    found = await streams.commands.xrange(
-        published.stream, published.entry_id, published.entry_id, count=1
-    )
-    if found:
+async def stands(streams: Streams, published: Published) -> bool:
+    """Whether it still stands on the stream. An entry of this id may be another message: a server
+    that went back gives ids again."""
+    entry_id, message = published.entry_id, published.message
+    found = await streams.commands.xrange(published.stream, entry_id, entry_id, count=1)
+    mine = codec.pack(message, message.session)
+    return any(fields and fields.get(b"m") == mine for _, fields in found)
+
+
+async def taken_of(streams: Streams, session: str) -> Taken:
+    """What the session's text side has taken. Ask it after `stands`: what is taken off the stream
+    was stored before.
+
+    The entry id up to which it has read does not tell: after the server went back, whatever comes
+    next, a listener's `resume` too, has a greater id than what was lost.
+    """
+    return Taken.read(await streams.commands.hmget(keys.text_state(session), *TAKEN_FIELDS))
+
+
+async def is_known(streams: Streams, cancel: Published) -> bool:
+    """Whether the server still has this cancel, or what was made of it."""
+    if await stands(streams, cancel):
         return True
-    raw = await streams.commands.hget(keys.text_state(session), "position")
-    return raw is not None and id_key(raw.decode()) >= id_key(published.entry_id)
+    taken = await taken_of(streams, cancel.message.session)
+    return cancel.entry_id in taken.cancels
 
 
 class Watch:
-    """One session's, for one publisher. `again(pieces, lost)` publishes pieces again. `over(turn,
-    reason)` is told of turns that take no more text, '' for one that was cancelled."""
+    """One session's, for one publisher. `again(messages, lost)` publishes these; with `lost` all
+    that is open before them. `over(turn, reason)` is told of turns that take no more text, '' for
+    one that was cancelled."""
 
     def __init__(
         self,
         streams: Streams,
         session: str,
         outbox: Outbox,
-        again: Callable[[Sequence[Piece], bool], Awaitable[None]],
+        again: Callable[[Sequence[Piece | m.Cancel], bool], Awaitable[None]],
         over: Callable[[str, str], None],
     ) -> None:
         self._streams = streams
@@ -68,7 +86,7 @@ class Watch:
         self._lost = False
 
     def note(self, published: Published) -> None:
-        """The last message of ours."""
+        """The last piece of ours."""
         self._last = published
         if self._position is None:
             milliseconds, _sequence = id_key(published.entry_id)
@@ -84,16 +102,30 @@ class Watch:
         self._position = None
         self._wanted, self._lost = [], False
 
+    async def misses_something(self) -> bool:
+        """Whether the server lost something of the open turns."""
+        published = self._outbox.published()
+        if self._last is None or await stands(self._streams, self._last):
+            return False
+        return self._outbox.is_missed(published, await taken_of(self._streams, self._session))
+
     async def _look(self) -> None:
         await self._read()
-        if self._last is not None and not await is_known(self._streams, self._session, self._last):
-            self._lost = True
+        published, stopped = self._outbox.published(), self._outbox.stopped()
+        standing = self._last is None or await stands(self._streams, self._last)
+        taken = await taken_of(self._streams, self._session)
+        self._wanted += self._outbox.reopen(taken)
+        if not standing and not self._wanted:  # what is asked for goes first
+            self._lost = self._lost or self._outbox.is_missed(published, taken)
+        wanted: list[Piece | m.Cancel] = [*self._wanted]
         if self._lost:
             last = await self._streams.last_id(self._stream)
             self._position = min(self._position or last, last, key=id_key)
-            self._wanted = self._outbox.everything()
-        if self._wanted:
-            await self._again(self._wanted, self._lost)
+            wanted = []
+        revived = self._outbox.revived(stopped, taken)
+        wanted += [m.Cancel(session=self._session, turn=turn) for turn in revived]
+        if wanted or self._lost:
+            await self._again(wanted, self._lost)
         self._wanted, self._lost = [], False
 
     async def _read(self) -> None:

@@ -211,6 +211,7 @@ class PartitionReader:
         made = held.session.handle(entry.id, messages, now)
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)
+        held.cancels += [msg.src or entry.id for msg in messages if isinstance(msg, m.Cancel)]
         held.used_at = now
 
     async def _admit(self, held: Held, messages: list[m.Ingress], now: float) -> bool:

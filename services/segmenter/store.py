@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgpack
@@ -12,6 +13,7 @@ from firstword import codec, keys, telemetry
 from firstword import messages as m
 from firstword.errors import LeaseLost, StateLost
 from firstword.ids import START, seconds_between
+from firstword.outbox import NO_MORE, TAKEN_FIELDS
 from firstword.ownership import offer
 from firstword.streams import Streams
 from services.segmenter.session import Session
@@ -25,6 +27,7 @@ from services.segmenter.turns import (
 )
 
 GATEWAY = "gateway"
+CANCELS_KEPT = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +44,10 @@ class Held:
     pending_from: str | None = None
     pending_since: float = 0.0
     used_at: float = 0.0
+    cancels: deque[str] = field(default_factory=lambda: deque(maxlen=CANCELS_KEPT))
+    """Entry ids of the last cancels that were handled."""
+    told: dict[str, bytes] = field(default_factory=dict)
+    """What stands in the fields that publishers read."""
     offered: bool = False
     unheard: bool = False
     """Whether no gateway had the session when something for it was stored."""
@@ -60,11 +67,16 @@ async def load(
     saved = await streams.acquire([keys.text_state(name)], token, worker)
     if "state" in saved:
         body = msgpack.unpackb(saved["state"], raw=False, unicode_errors="surrogateescape")
+        body["finished"] = msgpack.unpackb(saved["finished"])
         session = Session.restore(name, defaults, body, now)
     else:
         session = Session(name, defaults)
     position = saved.get("position", START.encode()).decode()
-    return Held(session, token, int(saved.get("rev", b"0")), position, position, used_at=now)
+    held = Held(session, token, int(saved.get("rev", b"0")), position, position, used_at=now)
+    held.told = {name: saved[name] for name in TAKEN_FIELDS if name in saved}
+    if "cancels" in saved:
+        held.cancels.extend(msgpack.unpackb(saved["cancels"]))
+    return held
 
 
 async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
@@ -83,15 +95,20 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
         # Before the commit: a session with work and without a worker cannot come about.
         await offer(streams, GATEWAY, [name])
         held.offered = True
-    state = msgpack.packb(held.session.snapshot(), unicode_errors="surrogateescape")
+    body = held.session.snapshot()
+    taken = _taken(held, body)
+    state = msgpack.packb(body, unicode_errors="surrogateescape")
     key_list = [
         keys.text_state(name),
         keys.segments(name),
         keys.audio(name),
         keys.speech_state(name),
     ]
-    fields = ["state", state, "position", held.seen, "waiting", held.session.waiting, ""]
-    args: list[Any] = [held.token, held.rev + 1, *fields]
+    fields = ["state", state, "position", held.seen, "waiting", held.session.waiting]
+    for field_name, value in taken.items():
+        if held.told.get(field_name) != value:
+            fields += [field_name, value]
+    args: list[Any] = [held.token, held.rev + 1, *fields, ""]
     for output in written:
         args += _arguments(output, name)
     status, worker, last_id, queued = await streams.script("commit_text", key_list, args)
@@ -101,12 +118,21 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     if status == -2:
         raise StateLost(f"session {name}")
     held.rev += 1
+    held.told = taken
     held.session.committed(queued)
     held.position = held.seen
     held.pending_from = None
     _measure(written, last_id.decode())
     if to_gateway:
         await _call(streams, held, worker)
+
+
+def _taken(held: Held, body: dict[str, Any]) -> dict[str, bytes]:
+    """What publishers read beside the state: see `firstword.outbox.Taken`. Each is written when it
+    changes; the finished turns stand only here."""
+    turns = {turn["name"]: NO_MORE if turn["ended"] else turn["next_seq"] for turn in body["turns"]}
+    values = (turns, body.pop("finished"), list(held.cancels))
+    return dict(zip(TAKEN_FIELDS, map(msgpack.packb, values), strict=True))
 
 
 async def call_gateway(streams: Streams, held: Held) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TypeGuard
 
+import msgpack
 import pytest
 
 from firstword import codec, keys, watch
@@ -180,19 +182,47 @@ def is_text(message: m.Ingress) -> TypeGuard[m.Text]:
     return isinstance(message, m.Text)
 
 
+async def take(streams: Streams, **fields: object) -> None:
+    """As if a segmenter had taken what stands at the door, and told this of it."""
+    for name, value in fields.items():
+        await streams.commands.hset(keys.text_state("s"), name, msgpack.packb(value))
+    await streams.commands.xtrim(keys.DOOR, maxlen=0, approximate=False)
+
+
+@pytest.mark.parametrize("told", [{"taken": {"t": 2}}, {"taken": {"t": -1}}, {"finished": ["t"]}])
 async def test_what_the_segmenter_has_taken_is_not_lost(
-    firstword: Firstword, streams: Streams
+    firstword: Firstword, streams: Streams, told: dict[str, object]
 ) -> None:
     session = firstword.session("s")
     await say(session, "One.")
-    last = await streams.last_id(keys.DOOR)
-    await streams.commands.hset(keys.text_state("s"), "position", last)
-    await streams.commands.xtrim(keys.DOOR, maxlen=0, approximate=False)
-    await put(streams, STATE_LOST, m.Gap(first="0-1"))  # asks for it; the next look does not
+    await take(streams, **told)
+    await put(streams, STATE_LOST)  # asks for it
     await until_published(streams, 2)
-    await put(streams, DONE)
-    await idle(firstword)
-    assert len(await published(streams)) == 2
+    await take(streams, **told)
+    await session._publisher._watcher()._look()
+    assert await published(streams) == [], "the next look does not"
+
+
+async def test_what_the_segmenter_lacks_is_missed(firstword: Firstword, streams: Streams) -> None:
+    session = firstword.session("s")
+    await say(session, "One.")
+    await take(streams, taken={"t": 1})
+    found = await until_published(streams, 2)
+    assert [getattr(each, "seq", None) for each in found] == [0, 1]
+
+
+async def test_an_entry_id_that_is_anothers_now_tells_nothing(
+    firstword: Firstword, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that went back, with a clock that is behind, gives it again."""
+    monkeypatch.setattr(watch, "LOOK_S", 60)
+    session = firstword.session("s")
+    await say(session, "One.")
+    last = await streams.last_id(keys.DOOR)
+    await forget_all(streams)
+    await streams.commands.xadd(keys.DOOR, {"session": "s", "text": "x"}, id=last)
+    await session._publisher._watcher()._look()
+    assert len(await published(streams)) == 3
 
 
 async def test_what_was_cancelled_is_not_said_again(firstword: Firstword, streams: Streams) -> None:
@@ -374,13 +404,41 @@ async def test_a_cancel_that_was_lost_is_published_again(
     assert await cancelling == receipt
 
 
-async def test_a_cancel_that_came_after_the_loss_is_published_once(
+async def test_a_cancel_that_was_taken_is_published_once(
     firstword: Firstword, streams: Streams
 ) -> None:
     session = firstword.session("s")
     cancelling = asyncio.create_task(session.cancel("t"))
     await until_published(streams, 1)
-    await put(streams, STATE_LOST)
+    await take(streams, cancels=[await streams.last_id(keys.DOOR)])
+    await streams.commands.config_resetstat()
+    await eventually(partial(looked_twice, streams), "it was looked for twice")
     await put(streams, m.TurnCancelled(turn="t", sent={}, already_done=True))
     await cancelling
-    assert len(await published(streams)) == 1
+    assert await published(streams) == []
+
+
+async def looked_twice(streams: Streams) -> bool:
+    info = await streams.commands.info("commandstats")
+    return bool(info.get("cmdstat_hmget", {}).get("calls", 0) >= 2)
+
+
+async def test_a_cancel_is_seen_to_while_the_server_is_away(
+    firstword: Firstword, streams: Streams
+) -> None:
+    session = firstword.session("s")
+    cancelling = asyncio.create_task(session.cancel("t"))
+    await until_published(streams, 1)
+    await streams.commands.delete(keys.DOOR)
+    await streams.commands.set(keys.text_state("s"), "refuses every question")
+    await streams.commands.config_resetstat()
+
+    async def refused_twice() -> bool:
+        info = await streams.commands.info("commandstats")
+        return bool(info.get("cmdstat_hmget", {}).get("failed_calls", 0) >= 2)
+
+    await eventually(refused_twice, "two looks have failed")
+    await streams.commands.delete(keys.text_state("s"))
+    await until_published(streams, 1)
+    await put(streams, m.TurnCancelled(turn="t", sent={}, already_done=True))
+    await cancelling

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firstword import messages as m
 from firstword.errors import FirstwordError
-from firstword.outbox import KEPT_CHARACTERS, PIECE_COST, Outbox, Piece
+from firstword.outbox import (
+    KEPT_CHARACTERS,
+    NO_MORE,
+    PIECE_COST,
+    SPOKEN_CHARACTERS,
+    Outbox,
+    Piece,
+    Taken,
+)
 
 LOST = m.ErrorEvent(code="state_lost", message="lost", retryable=True)
 OTHERS: list[m.Audio] = [
@@ -152,3 +161,79 @@ def test_its_weight_is_that_of_what_is_open(steps: list[tuple[str, bool]]) -> No
     outbox.check(text("d", 0, "x" * (rest - PIECE_COST)))
     with pytest.raises(FirstwordError):
         outbox.check(text("d", 0, "x" * (rest - PIECE_COST + 1)))
+
+
+# -- what the segmenter has taken -----------------------------------------------------------------
+
+
+def taken(finished: Sequence[str] = (), **turns: int) -> Taken:
+    return Taken(turns, frozenset(finished), frozenset())
+
+
+def test_what_was_taken_is_read_from_its_fields() -> None:
+    values = [msgpack.packb(value) for value in ({"a": 3}, ["b"], ["5-1"])]
+    assert Taken.read(values) == Taken({"a": 3}, frozenset({"b"}), frozenset({"5-1"}))
+    assert Taken.read([None, None, None]) == taken()
+
+
+@pytest.mark.parametrize(
+    ("told", "missed"),
+    [
+        (taken(a=3, b=3), False),
+        (taken(a=NO_MORE, b=3), False),
+        (taken(["a"], b=3), False),
+        (taken(a=2, b=3), True),
+        (taken(b=3), True),
+        (taken(["a", "b"]), False),
+        (taken(["x"], x=3), True),
+    ],
+)
+def test_a_turn_that_was_not_taken_to_its_last_piece_is_missed(told: Taken, missed: bool) -> None:
+    outbox = kept("a", "b")
+    assert outbox.is_missed(outbox.published(), told) is missed
+
+
+def test_what_was_published_or_stopped_after_the_question_is_not_missed() -> None:
+    outbox = kept("a", "b")
+    published = outbox.published()
+    outbox.keep(text("a", 3))
+    outbox.keep(text("c", 0))
+    outbox.forget("b")
+    assert not outbox.is_missed(published, taken(a=3))
+
+
+def test_a_turn_that_was_spoken_and_is_open_again_is_kept_again() -> None:
+    outbox = kept("a", "b")
+    outbox.take(turn_done("a"))
+    outbox.take(turn_done("never heard of"))
+    assert outbox.reopen(taken(b=3)) == []
+    assert order(outbox.reopen(taken(a=1, b=3))) == [("a", 1), ("a", 2)]
+    assert order(outbox.everything()) == [(turn, seq) for turn in "ab" for seq in range(3)]
+    assert outbox.reopen(taken(a=1, b=3)) == [], "it is open"
+    outbox.take(turn_done("a"))
+    assert outbox.reopen(taken(a=NO_MORE)) == []
+    outbox.clear()
+    assert outbox.reopen(taken(a=1)) == []
+
+
+def test_of_what_was_spoken_only_so_much_is_kept() -> None:
+    outbox = Outbox()
+    for turn in "abc":
+        outbox.keep(text(turn, 0, "x" * (SPOKEN_CHARACTERS // 2 - PIECE_COST)))
+        outbox.take(turn_done(turn))
+    assert order(outbox.reopen(taken(a=0, b=0, c=0))) == [("b", 0), ("c", 0)]
+
+
+def test_a_turn_that_was_stopped_and_goes_on_is_told_once() -> None:
+    outbox = kept("a", "b")
+    receipt = m.TurnCancelled(turn="a", sent={}, already_done=False)
+    for _ in range(2):
+        outbox.take(receipt)
+    stopped = outbox.stopped()
+    assert stopped == ["a"]
+    assert outbox.revived(stopped, taken(b=3)) == []
+    assert outbox.revived([], taken(a=1)) == [], "it was stopped after the question"
+    assert outbox.revived(stopped, taken(a=1)) == ["a"]
+    assert outbox.stopped() == []
+    outbox.take(receipt)
+    assert outbox.revived(outbox.stopped(), taken(a=1)) == ["a"]
