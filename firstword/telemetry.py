@@ -91,6 +91,10 @@ upstream_reconnects = Counter(
     "firstword_upstream_reconnects_total",
     "Upstream connections lost or given up and opened again.",
 )
+upstream_rotations = Counter(
+    "firstword_upstream_rotations_total",
+    "Upstream connections replaced by a younger one before their time was up.",
+)
 
 # -- inference ------------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ class Limits:
     longest_backoff_s: float = 2.0
     first_byte_s: float = 30.0
     between_frames_s: float = 15.0
+    ping_s: float = 45.0
+    pong_s: float = 10.0
     first_chunk_s: float = 0.1
     chunk_s: float = 0.32
     chunk_bytes: int = 16_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ from firstword import telemetry
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Frame
 from services.tts_gateway.upstream import Link, Upstream
+
+RENEW_AGAIN_S = 5.0
+"""Between tries to have a younger connection, while the old one still serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,33 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Renewed:
+    """A younger connection stands ready to take the place of `old`."""
+
+    link: Link
+    old: Link
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """The wait before the next try is over."""
 
 
-News = Opened | Came | Lost | Due
+News = Opened | Came | Lost | Renewed | Due
 
 
 class Connection:
-    """At most one link at a time. `tell` is called with the news, in order; it returns at once."""
+    """One link at a time, and a younger one beside it before its time is up.
+
+    `tell` is called with the news, in order; it returns at once.
+    """
 
     def __init__(self, upstream: Upstream, tell: Callable[[News], None]) -> None:
         self._upstream = upstream
         self._tell = tell
         self._link: Link | None = None
+        self._younger: Link | None = None
+        self._renewal: asyncio.TimerHandle | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._opening = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,13 +79,24 @@ class Connection:
         match news:
             case Opened(link):
                 self._opening = False
-                self._link = link
-                telemetry.upstream_connections.inc()
-                _spawn(self._tasks, self._pump(link))
+                self._use(link)
+                self._begin(link)
+                return True
+            case Renewed(link, old):
+                if old is not self._link:  # it was dropped meanwhile
+                    _spawn(self._closes, link.close())
+                    return False
+                self._younger = link
+                self._begin(link)
                 return True
             case Lost(link=None):
                 self._opening = False
                 return True
+            case Lost(link=link) if link is not None and link is self._younger:
+                self._younger = None
+                self._end(link)
+                self._renew_after(RENEW_AGAIN_S)
+                return False
             case Came(link=link) | Lost(link=link):
                 return link is self._link
             case Due():
@@ -91,6 +119,20 @@ class Connection:
             _spawn(self._tasks, self._open())
         return self._link is not None
 
+    def take_over(self) -> bool:
+        """Let a younger link take the place of the one in use; False if there is none.
+
+        Frames of the old one are not told any more. Nothing may be asked of it.
+        """
+        old, link = self._link, self._younger
+        if old is None or link is None:
+            return False
+        self._younger = None
+        self._use(link)
+        self._end(old)
+        telemetry.upstream_rotations.inc()
+        return True
+
     async def send(self, frame: str) -> None:
         """Send on the link; nothing happens without one."""
         link = self._link
@@ -102,11 +144,15 @@ class Connection:
             self._tell(Lost(link, error))
 
     def drop(self) -> None:
-        """Let go of the link; it is closed in the background."""
-        link, self._link = self._link, None
-        if link is not None:
-            telemetry.upstream_connections.dec()
-            _spawn(self._closes, link.close())
+        """Let go of the link and of a younger one; they are closed in the background."""
+        links = self._link, self._younger
+        self._link = self._younger = None
+        for link in links:
+            if link is not None:
+                self._end(link)
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
 
     async def close(self, untold: Iterable[News]) -> None:
         """Leave no task and no link behind; `untold` is news that nobody will handle any more."""
@@ -122,8 +168,43 @@ class Connection:
         await asyncio.gather(*self._closes, return_exceptions=True)
 
     def _discard(self, news: News) -> None:
-        if isinstance(news, Opened):
+        if isinstance(news, Opened | Renewed):
             _spawn(self._closes, news.link.close())
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def _use(self, link: Link) -> None:
+        self._link = link
+        if link.max_age_s is not None:
+            self._renew_after(link.max_age_s)
+
+    def _begin(self, link: Link) -> None:
+        telemetry.upstream_connections.inc()
+        _spawn(self._tasks, self._pump(link))
+
+    def _end(self, link: Link) -> None:
+        telemetry.upstream_connections.dec()
+        _spawn(self._closes, link.close())
+
+    def _renew_after(self, seconds: float) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+        loop = asyncio.get_running_loop()
+        self._renewal = loop.call_later(seconds, self._renew)
+
+    def _renew(self) -> None:
+        if self._link is not None:
+            _spawn(self._tasks, self._open_younger(self._link))
+
+    async def _open_younger(self, old: Link) -> None:
+        try:
+            link = await self._upstream.connect()
+        except FirstwordError as error:
+            telemetry.logger().warning("upstream_not_renewed", code=error.code)
+            if old is self._link:
+                self._renew_after(RENEW_AGAIN_S * random.uniform(1, 1.25))  # noqa: S311
+        else:
+            self._tell(Renewed(link, old))
 
     async def _open(self) -> None:
         try:

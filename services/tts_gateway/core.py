@@ -29,6 +29,7 @@ from services.tts_gateway.actions import (
     Send,
 )
 from services.tts_gateway.progress import Progress
+from services.tts_gateway.pulse import Pulse
 from services.tts_gateway.retries import Retries
 from services.tts_gateway.said import Said
 from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
@@ -44,6 +45,7 @@ class Speech:
         self._out = Progress.restore(saved)
         self._said = Said(saved)
         self._retries = Retries(limits)
+        self._pulse = Pulse(limits.ping_s, limits.pong_s)
         self._wire: wire.ClientConnection | None = None
         self._work: Work | None = None
         self._ending: m.TurnEnd | None = None
@@ -58,6 +60,11 @@ class Speech:
     def idle(self) -> bool:
         """Whether the next entry may begin."""
         return self._work is None and self._ending is None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is asked of the connection, so that another may take its place."""
+        return self._work is None and self._early is None
 
     @property
     def position(self) -> str:
@@ -85,6 +92,8 @@ class Speech:
     def timer(self) -> float | None:
         """When `expired` wants to be called, None if never."""
         work = self._work
+        if self._wire is not None and self.quiet:
+            return self._pulse.timer()
         if work is None or work.request is None:
             return None
         if work.heard_at is None:
@@ -151,6 +160,7 @@ class Speech:
         """There is a connection; `fresh` if it is a new one."""
         if fresh or self._wire is None:
             self._wire = wire.ClientConnection()
+            self._pulse.felt(now)
         work = self._work
         if work is None or work.request is not None:
             return []
@@ -184,10 +194,15 @@ class Speech:
         disconnect = self._disconnect()
         if work is None or (was_up and work.request is None):
             return [disconnect]  # nothing was asked of it; a try that waits will connect anew
+        if isinstance(error, UpstreamError) and not error.retryable:
+            return [disconnect, *self._give_up(work, error)]  # the next segment asks anew
         return [disconnect, *self._try_again(work, error)]
 
-    def expired(self) -> list[Action]:
+    def expired(self, now: float) -> list[Action]:
         """The deadline of `timer` has passed: a backend that hangs is a backend that is lost."""
+        if self.quiet and not self._pulse.overdue:
+            self._pulse.asked(now)
+            return [Send(wire.encode_client(wire.Ping()))]
         told = "the synthesis backend went silent; the connection was dropped"
         return self.lost(UpstreamError("upstream_timeout", told, retryable=True))
 
@@ -199,6 +214,7 @@ class Speech:
         """A frame came from the backend."""
         if self._wire is None:
             return []
+        self._pulse.felt(now)
         try:
             events = self._wire.receive(frame, text)
         except FirstwordError as error:

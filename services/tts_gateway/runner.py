@@ -15,7 +15,7 @@ from firstword.ids import START, id_after, seconds_between
 from firstword.ownership import new_token
 from firstword.streams import Entry, Streams
 from services.tts_gateway.actions import CLOSED, Action, Close, Commit, Connect, Disconnect, Send
-from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened
+from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened, Renewed
 from services.tts_gateway.core import Speech
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
@@ -118,8 +118,9 @@ class SessionRunner:
 
     async def _on_timeout(self, timer: float | None) -> None:
         if timer is not None and _now() >= timer:
-            telemetry.upstream_reconnects.inc()
-            await self._perform(self._core.expired())
+            actions = self._core.expired(_now())
+            telemetry.upstream_reconnects.inc(actions.count(Disconnect()))
+            await self._perform(actions)
         else:
             await self._fetch()  # the sweep: a bell may be lost
 
@@ -146,6 +147,9 @@ class SessionRunner:
                 await self._perform(self._core.lost(error))
             case Due():
                 await self._connect(0.0)
+            case Renewed():  # else it takes over when the next segment asks for a connection
+                if self._core.quiet:
+                    await self._connect(0.0)
 
     # -- entries ----------------------------------------------------------------------------------
 
@@ -249,9 +253,10 @@ class SessionRunner:
                     self._closed = True
 
     async def _connect(self, after_s: float) -> None:
+        fresh = not after_s and self._connection.take_over()
         # Sessions that lost the same backend do not come back in step.
         if self._connection.ready(after_s * random.uniform(1, 1.25)):  # noqa: S311
-            await self._perform(self._core.connected(False, _now()))
+            await self._perform(self._core.connected(fresh, _now()))
 
     async def _commit(self, commit: Commit, keep_from: str) -> bool:
         """Store one commit; False if its turn is cancelled. Raises LeaseLost, StateLost."""

@@ -59,6 +59,12 @@ class GatewaySettings:
         "seconds between audio frames before the connection is dropped",
         minimum=0.1,
     )
+    ping_s: float = setting(
+        45.0,
+        "FIRSTWORD_UPSTREAM_PING_S",
+        "seconds of silence after which an idle upstream connection is asked whether it is there",
+        minimum=1,
+    )
     max_ahead_s: float = setting(
         10.0,
         "FIRSTWORD_MAX_AHEAD_S",
@@ -88,6 +94,7 @@ class GatewaySettings:
             patience_s=self.patience_s,
             first_byte_s=self.first_byte_s,
             between_frames_s=self.between_frames_s,
+            ping_s=self.ping_s,
             max_ahead_s=self.max_ahead_s,
         )
 

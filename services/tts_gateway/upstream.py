@@ -10,6 +10,10 @@ from firstword.session_protocol import Frame
 class Link(Protocol):
     """One open connection to the backend; one session's. Every method raises UpstreamError."""
 
+    @property
+    def max_age_s(self) -> float | None:
+        """After how many seconds another is to take its place, between segments; None: never."""
+
     async def send(self, frame: Frame) -> None:
         """Send one frame: str as text, bytes as binary where the transport tells them apart.
 

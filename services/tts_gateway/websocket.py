@@ -51,6 +51,8 @@ class WebSocketUpstream:
 class WebSocketLink:
     """One WebSocket; aiohttp answers pings and notices a dead peer while `receive` waits."""
 
+    max_age_s: float | None = None
+
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
 

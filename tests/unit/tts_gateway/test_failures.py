@@ -177,7 +177,7 @@ def test_a_connection_that_comes_up_twice_asks_once() -> None:
 def test_a_backend_that_never_begins_is_given_up() -> None:
     world = world_at(1)
     assert world.speech.timer() == world.now + 30
-    assert world.speech.expired() == [Disconnect(), Connect(0.25)]
+    assert world.speech.expired(world.now) == [Disconnect(), Connect(0.25)]
     assert world.speech.timer() is None
 
 
@@ -187,7 +187,7 @@ def test_a_backend_that_stops_speaking_is_given_up() -> None:
     world.frame()
     assert world.speech.timer() == world.now + 15
     world.now += 15
-    world.perform(world.speech.expired())
+    world.perform(world.speech.expired(world.now))
     world.backend = None
     world.run()
     assert everything_is_heard(world)
@@ -197,7 +197,7 @@ def test_a_backend_that_hangs_each_time_costs_one_error() -> None:
     world = world_at(2)
     for _ in range(3):
         world.backends[-1].forget()
-        world.perform(world.speech.expired())
+        world.perform(world.speech.expired(world.now))
         world.run(until=lambda: not world.connecting)
     assert [(e.code, e.n, e.samples) for e in errors(world)] == [("upstream_timeout", 1, 800)]
     assert heard(world).ends[1] == "upstream_timeout"

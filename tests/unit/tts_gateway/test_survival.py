@@ -97,7 +97,7 @@ class Chaos:
             case "restart":
                 world.restart()
             case "hang" if world.speech.timer() is not None:
-                world.perform(world.speech.expired())
+                world.perform(world.speech.expired(world.now))
             case "cancel":
                 world.store.cancel(self._data.draw(st.sampled_from("abc"), label="turn"))
             case "ring":

@@ -73,6 +73,7 @@ class Backend:
         self.engine = engine
         self.asked: list[wire.Synthesize] = []
         self.cancels = 0
+        self.pings = 0
         self.plans = True
         """Whether it tells its plans, and so can go on inside a segment."""
         self._sizes = deque(frame_bytes)
@@ -94,6 +95,9 @@ class Backend:
                     self._waiting.clear()
                     self._frames.clear()
                     self._frames.append(wire.encode_server(wire.Cancelled(id)))
+            case wire.Ping():
+                self.pings += 1
+                self._frames.append(wire.encode_server(wire.Pong()))
             case _:
                 raise AssertionError(f"the gateway sent {message}")
 
