@@ -18,8 +18,10 @@ SILENCE_DBFS: Final = -50.0
 LEAD_S: Final = 0.03
 """Silence that is left before the first sound."""
 
-FIRST_FRAME_S: Final = 0.1
+FIRST_FRAME_S: Final = 0.08
 FRAME_S: Final = 0.32
+"""The first frame is short, since somebody waits for it; each is twice the one before up to this."""
+
 MAX_FRAME_BYTES: Final = 16_000
 
 KNEE: Final = 0.9
@@ -77,7 +79,7 @@ def to_pcm(samples: Samples) -> bytes:
 
 
 class FrameStream:
-    """Samples of consecutive pieces in, frames of PCM out: small ones first, then larger.
+    """Samples of consecutive pieces in, frames of PCM out: a small one first, then larger.
 
     `skip` samples, counted at the output rate, are left out at the start. The same input gives
     the same bytes, however it is cut into frames.
@@ -90,6 +92,7 @@ class FrameStream:
         """Samples left out so far."""
         self._rate = rate
         self._skip = skip
+        self._frame_s = FIRST_FRAME_S
         self._resampler = (
             soxr.ResampleStream(native_rate, rate, 1, dtype="float32")
             if rate != native_rate
@@ -108,11 +111,11 @@ class FrameStream:
             frame = pcm[position : position + self._frame_bytes()]
             position += len(frame)
             self.samples += len(frame) // 2
+            self._frame_s = min(2 * self._frame_s, FRAME_S)
             yield frame
 
     def _frame_bytes(self) -> int:
-        seconds = FRAME_S if self.samples else FIRST_FRAME_S
-        return min(2 * int(seconds * self._rate), MAX_FRAME_BYTES)
+        return min(2 * int(self._frame_s * self._rate), MAX_FRAME_BYTES)
 
 
 def wav_header(rate: int, data_bytes: int | None) -> bytes:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from firstword.assets import Assets, AssetsError
 from firstword.session_protocol import Words
 from services.inference.audio import Trimmed, trim
+from services.inference.conjunctions import clause_starts
 from services.inference.pieces import LIMIT, Piece, cut
 from services.inference.synthesizer import Audio, Prepared, Samples, SynthesisError, Utterance
 from services.inference.text import Pronouncer, clean, is_speakable
@@ -64,7 +65,11 @@ class Front:
         pack = self._pack(utterance.voice)
         pieces: tuple[Piece, ...] = ()
         if is_speakable(text):
-            pieces = cut(self._pronouncer.pronounce(text, utterance.lang))
+            pieces = cut(
+                self._pronouncer.pronounce(text, utterance.lang),
+                first_words=utterance.first_words,
+                clause_starts=clause_starts(text, utterance.lang),
+            )
         request = [text, utterance.voice, utterance.lang, utterance.speed]
         if self._draws:
             request.append(utterance.seed)

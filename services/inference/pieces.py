@@ -1,13 +1,15 @@
 """Cutting a pronounced text into pieces that one run of the model speaks well. Pure.
 
 Kokoro takes up to 510 phonemes, but long inputs fade and rush towards their end; pieces stay
-below `LIMIT`. Where a piece ends depends on the text alone, never on load, so that a synthesis
-that is repeated gives the same samples.
+below `LIMIT`. A piece also keeps the device from everybody else: so what is longer than `LONG` is
+cut where a clause ends. The first piece of a turn may end earlier still, since somebody waits for
+it. Where a piece ends depends on text and settings alone, never on load, so that a synthesis that
+is repeated gives the same samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
@@ -16,14 +18,23 @@ from typing import Final
 LIMIT: Final = 250
 """Most phonemes of a piece."""
 
-SENTENCE, CLAUSE, SPACE, NOTHING = 3, 2, 1, 0
+LONG: Final = 120
+"""A piece of more phonemes than this, some seven seconds, is cut where a clause ends."""
+
+LEAST_FIRST: Final = 20
+"""Fewest phonemes of a first piece that ends early: the model says a word or two badly."""
+
+SENTENCE, CLAUSE, JOINT, SPACE, NOTHING = 4, 3, 2, 1, 0
 _SENTENCE_MARKS: Final = frozenset(".!?…")
 _CLAUSE_MARKS: Final = frozenset(",;:—")
 _MARKS: Final = (_SENTENCE_MARKS | _CLAUSE_MARKS) - {"—"}
 _CLOSING: Final = frozenset(")")
 
-PAUSE_S: Final = {SENTENCE: 0.3, CLAUSE: 0.15, SPACE: 0.03, NOTHING: 0.0}
+PAUSE_S: Final = {SENTENCE: 0.3, CLAUSE: 0.15, JOINT: 0.06, SPACE: 0.03, NOTHING: 0.0}
 """Silence that is left after the last sound of a piece, by what it ends with."""
+
+_GOES_ON: Final = ","
+"""Put behind a piece that ends before a conjunction, or its last word would sound final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +67,28 @@ class Piece:
     pause_s: float
 
 
-def cut(tokens: Sequence[Token], limit: int = LIMIT) -> tuple[Piece, ...]:
-    """Cut at sentence marks, else clause marks, else spaces, into pieces of similar length.
+def cut(
+    tokens: Sequence[Token],
+    limit: int = LIMIT,
+    *,
+    first_words: int = 0,
+    clause_starts: Collection[int] = (),
+) -> tuple[Piece, ...]:
+    """Cut at sentence marks, else clause marks, else conjunctions, into pieces of similar length;
+    at spaces only where a piece would be longer than `limit`.
 
-    Nothing is dropped but pieces without a single word, which the model turns into noise.
+    `first_words`: the first piece ends at the first of these places that leaves so many words on
+    both sides; 0 for no such place. `clause_starts`: characters of the text where a conjunction
+    begins a clause. Nothing is dropped but pieces without a single word, which the model turns into
+    noise.
     """
     units = [part for token in tokens for part in _bounded(token, limit)]
-    ranks = _ranks(units)
+    ranks = _ranks(units, clause_starts)
     pieces = []
     start = 0
     while start < len(units):
-        end = _best_end(units, ranks, start, limit)
+        early = _early_end(units, ranks, first_words, limit) if first_words and not start else None
+        end = early or _best_end(units, ranks, start, limit)
         piece = _piece(units[start:end], ranks[end - 1])
         if piece is not None:
             pieces.append(piece)
@@ -91,8 +113,17 @@ def _size(token: Token) -> int:
     return len(token.phonemes) + token.space
 
 
-def _ranks(units: Sequence[Token]) -> list[int]:
-    """How good a cut behind each unit is. A closing bracket belongs to what it closes."""
+def _ranks(units: Sequence[Token], clause_starts: Collection[int]) -> list[int]:
+    """How good a cut behind each unit is."""
+    ranks = _ranks_of_marks(units)
+    for index, unit in enumerate(units[1:]):
+        if unit.is_word and unit.start in clause_starts and ranks[index] == SPACE:
+            ranks[index] = JOINT
+    return ranks
+
+
+def _ranks_of_marks(units: Sequence[Token]) -> list[int]:
+    """As the marks have it. A closing bracket belongs to what it closes."""
     ranks: list[int] = []
     for index, unit in enumerate(units):
         last = unit.phonemes[-1:]
@@ -110,18 +141,52 @@ def _ranks(units: Sequence[Token]) -> list[int]:
     return ranks
 
 
+def _early_end(units: Sequence[Token], ranks: Sequence[int], words: int, limit: int) -> int | None:
+    """Where the first piece may end early; None if that is nowhere."""
+    most = min(LONG, limit)
+    sizes = accumulate(map(_size, units))
+    counts = list(accumulate(unit.is_word for unit in units))
+    ends = (
+        end
+        for end, (size, said) in enumerate(zip(sizes, counts, strict=True), 1)
+        if ranks[end - 1] >= JOINT
+        and LEAST_FIRST <= size <= most
+        and words <= said <= counts[-1] - words
+    )
+    return next(ends, None)
+
+
 def _best_end(units: Sequence[Token], ranks: Sequence[int], start: int, limit: int) -> int:
     sizes = list(accumulate(map(_size, units[start:])))
-    left = sizes[-1]
-    if left <= limit:
+    long = min(LONG, limit)
+    if sizes[-1] <= long:
         return len(units)
-    target = left / ceil(left / limit)
+    end = _clause_end(sizes, ranks, start, long)
+    if end is not None:
+        return end
+    return len(units) if sizes[-1] <= limit else _space_end(sizes, ranks, start, limit)
+
+
+def _clause_end(sizes: Sequence[int], ranks: Sequence[int], start: int, most: int) -> int | None:
+    """The best end of a clause that leaves no stump on either side, if there is one."""
+    left = sizes[-1]
+    target = left / ceil(left / most)
+    ends = [
+        (ranks[end - 1], -abs(size - target), end)
+        for end, size in enumerate(sizes, start + 1)
+        if target / 2 <= size <= min(most, left - target / 2) and ranks[end - 1] >= JOINT
+    ]
+    return max(ends)[2] if ends else None
+
+
+def _space_end(sizes: Sequence[int], ranks: Sequence[int], start: int, most: int) -> int:
+    target = sizes[-1] / ceil(sizes[-1] / most)
 
     def merit(end: int, size: int) -> tuple[int, float]:
         # Early marks do not count: a short first piece would leave too much for the others.
         return ranks[end - 1] if size >= target / 2 else NOTHING, -abs(size - target)
 
-    ends = ((end, size) for end, size in enumerate(sizes, start + 1) if size <= limit)
+    ends = ((end, size) for end, size in enumerate(sizes, start + 1) if size <= most)
     return max(ends, key=lambda candidate: merit(*candidate))[0]
 
 
@@ -139,5 +204,7 @@ def _piece(units: Sequence[Token], rank: int) -> Piece | None:
     phonemes = phonemes.strip()
     if not any(character.isalpha() for character in phonemes):
         return None
+    if rank == JOINT:
+        phonemes += _GOES_ON
     moved = tuple(Word(w.start, w.end, w.first - lead, w.past - lead) for w in words)
     return Piece(phonemes, moved, PAUSE_S[rank])

@@ -101,8 +101,13 @@ def test_frames_hold_every_sample_but_the_skipped_ones(
     assert abs(len(whole) / 2 - sum(sizes) * rate / RATE) <= len(sizes) + 1
     assert all(0 < len(frame) <= 16_000 and len(frame) % 2 == 0 for frame in frames)
     if frames:
-        assert len(frames[0]) <= 2 * 0.1 * rate
+        assert len(frames[0]) <= 2 * 0.08 * rate
         assert max(map(len, frames)) <= 2 * 0.32 * rate
+
+
+def test_frames_grow() -> None:
+    frames = list(FrameStream(RATE, RATE).feed(sine(1.2), last=True))
+    assert [len(frame) / 2 / RATE for frame in frames] == [0.08, 0.16, 0.32, 0.32, 0.32]
 
 
 def test_a_resampled_tone_keeps_its_pitch() -> None:

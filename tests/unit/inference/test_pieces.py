@@ -5,7 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.inference.pieces import PAUSE_S, SENTENCE, SPACE, Piece, Token, cut
+from services.inference.pieces import (
+    JOINT,
+    LEAST_FIRST,
+    LONG,
+    PAUSE_S,
+    SENTENCE,
+    SPACE,
+    Piece,
+    Token,
+    cut,
+)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -89,18 +99,81 @@ def test_the_pause_tells_how_a_piece_ends() -> None:
     assert first.pause_s == second.pause_s == PAUSE_S[SPACE]
 
 
+# -- clauses --------------------------------------------------------------------------------------
+
+
+def clause(words: int, end: str) -> str:
+    return " ".join(["abcdefghi"] * words) + end
+
+
+def test_a_long_sentence_is_cut_at_its_clauses() -> None:
+    text = " ".join([clause(8, ","), clause(8, ","), clause(8, ".")])
+    assert spoken(cut(tokens_of(text))) == [clause(8, ","), clause(8, ","), clause(8, ".")]
+
+
+def test_without_a_clause_it_is_cut_only_when_the_model_needs_it() -> None:
+    whole = clause(22, ".")
+    assert spoken(cut(tokens_of(whole))) == [whole], f"more than {LONG}, less than the limit"
+
+
+def test_a_clause_near_an_end_is_no_place_to_cut() -> None:
+    text = clause(2, ",") + " " + clause(18, ", ab.")
+    assert spoken(cut(tokens_of(text))) == [text]
+
+
+def test_a_conjunction_is_a_place_too_and_sounds_as_if_it_went_on() -> None:
+    text = clause(8, " and so it went but ") + clause(8, ".")
+    tokens = tokens_of(text)
+    assert len(cut(tokens)) == 1
+    first, second = cut(tokens, clause_starts={text.index("but")})
+    assert first.phonemes == clause(8, " and so it went,") and second.phonemes[:4] == "but "
+    assert first.pause_s == PAUSE_S[JOINT]
+
+
+def test_the_first_piece_may_end_early_and_only_the_first() -> None:
+    text = " ".join([clause(3, ","), clause(3, ","), clause(3, ".")])
+    tokens = tokens_of(text)
+    assert len(cut(tokens)) == 1
+    assert spoken(cut(tokens, first_words=3)) == [
+        clause(3, ","),
+        clause(3, ",") + " " + clause(3, "."),
+    ]
+    text = " ".join([clause(2, ","), clause(2, ","), clause(2, ","), clause(2, ".")])
+    assert spoken(cut(tokens_of(text), first_words=3))[0] == clause(2, ",") + " " + clause(2, ",")
+
+
+def test_the_first_piece_ends_early_only_where_both_sides_have_enough_words() -> None:
+    text = clause(6, ", abc abc.")
+    assert spoken(cut(tokens_of(text), first_words=3)) == [text]
+    assert len(cut(tokens_of(text), first_words=2)) == 2
+    short = "a b c d, " + clause(6, ".")
+    assert len("a b c d, ") < LEAST_FIRST and len(cut(tokens_of(short), first_words=3)) == 1
+
+
+def test_the_first_clause_of_all_that_are_long_is_not_early() -> None:
+    text = clause(14, ",") + " " + clause(6, ".")
+    assert cut(tokens_of(text), first_words=3) == cut(tokens_of(text))
+    assert cut([], first_words=3) == ()
+
+
 words = st.lists(st.text(alphabet="abc", min_size=1, max_size=30), max_size=60)
 marks = st.lists(st.sampled_from(["", "", "", ",", ".", "!", "?)", "…", ";", " —"]), max_size=60)
 
 
-@given(words, marks, st.integers(min_value=5, max_value=120))
+@given(
+    words,
+    marks,
+    st.integers(min_value=5, max_value=250),
+    st.integers(0, 6),
+    st.sets(st.integers(0, 300)),
+)
 def test_every_sound_is_spoken_once_in_order_within_the_limit(
-    names: list[str], ends: list[str], limit: int
+    names: list[str], ends: list[str], limit: int, first_words: int, starts: set[int]
 ) -> None:
     text = " ".join(name + end for name, end in zip(names, ends, strict=False))
     tokens = tokens_of(text)
-    pieces = cut(tokens, limit)
-    assert cut(tokens, limit) == pieces
+    pieces = cut(tokens, limit, first_words=first_words, clause_starts=starts)
+    assert cut(tokens, limit, first_words=first_words, clause_starts=starts) == pieces
     assert all(0 < len(piece.phonemes) <= limit for piece in pieces)
     letters = "".join(c for phonemes in spoken(pieces) for c in phonemes if c.isalpha())
     assert letters == "".join(c for token in tokens for c in token.phonemes if c.isalpha())
