@@ -27,7 +27,8 @@ _PRELUDE_BYTES = 12
 _OVERHEAD_BYTES = 16  # prelude and the CRC at the end
 
 _TRUE, _FALSE, _BYTES, _TEXT, _TIMESTAMP, _UUID = 0, 1, 6, 7, 8, 9
-_INTEGER_TYPES = {2: 1, 3: 2, 4: 4, 5: 8}  # of a header's value; its size in bytes
+_INTEGER_KINDS = {1: 2, 2: 3, 4: 4, 8: 5}  # by their size in bytes
+_INTEGER_SIZES = {kind: size for size, kind in _INTEGER_KINDS.items()}
 
 
 class Integer(NamedTuple):
@@ -91,16 +92,21 @@ def _encode_value(value: Value) -> bytes:
     if isinstance(value, bool):
         return bytes([_TRUE if value else _FALSE])
     if isinstance(value, Integer):
-        kind = next(kind for kind, size in _INTEGER_TYPES.items() if size == value.size)
-        return bytes([kind]) + value.value.to_bytes(value.size, "big", signed=True)
+        return _encode_number(_INTEGER_KINDS.get(value.size), value.value, value.size)
     if isinstance(value, Timestamp):
-        return bytes([_TIMESTAMP]) + value.ms.to_bytes(8, "big", signed=True)
+        return _encode_number(_TIMESTAMP, value.ms, 8)
     if isinstance(value, UUID):
         return bytes([_UUID]) + value.bytes
     kind, raw = (_TEXT, value.encode()) if isinstance(value, str) else (_BYTES, value)
     if len(raw) > MAX_VALUE_BYTES:
         raise ValueError(f"a header's value of {len(raw)} bytes, more than {MAX_VALUE_BYTES}")
     return bytes([kind]) + struct.pack("!H", len(raw)) + raw
+
+
+def _encode_number(kind: int | None, number: int, size: int) -> bytes:
+    if kind is None or not -(1 << 8 * size - 1) <= number < 1 << 8 * size - 1:
+        raise ValueError(f"{number} is no number of {size} bytes; there are 1, 2, 4 and 8")
+    return bytes([kind]) + number.to_bytes(size, "big", signed=True)
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -187,7 +193,7 @@ def _read_value(data: bytes, at: int) -> tuple[Value, int]:
         return raw.decode() if kind == _TEXT else raw, at + 2 + size
     if kind == _UUID:
         return UUID(bytes=_slice(data, at, at + 16)), at + 16
-    size = 8 if kind == _TIMESTAMP else _INTEGER_TYPES.get(kind, 0)
+    size = 8 if kind == _TIMESTAMP else _INTEGER_SIZES.get(kind, 0)
     if not size:
         raise DecodeError("bad_header", f"an event has a header of the unknown type {kind}")
     number = int.from_bytes(_slice(data, at, at + size), "big", signed=True)
