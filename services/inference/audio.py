@@ -20,7 +20,8 @@ LEAD_S: Final = 0.03
 
 FIRST_FRAME_S: Final = 0.08
 FRAME_S: Final = 0.32
-"""The first frame is short, since somebody waits for it; each is twice the one before up to this."""
+"""The first frame is short, since somebody waits for it; the next are twice as long each, up to
+this."""
 
 MAX_FRAME_BYTES: Final = 16_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,7 +16,7 @@ from firstword.session_protocol import Synthesize
 from services.inference.audio import to_pcm
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Finished, Speaker, Started
-from services.inference.synthesizer import Stop, Stopped, SynthesisError
+from services.inference.synthesizer import Prepared, Stop, Stopped, SynthesisError, Utterance
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
 from tests.support import eventually
 
@@ -189,9 +190,80 @@ async def test_more_requests_than_may_wait_are_refused(make: Make) -> None:
     await eventually(engine.running.is_set, "the engine works")
     with pytest.raises(SynthesisError, match="busy") as caught:
         await hear(speaker, ask())
-    assert caught.value.retryable
+    assert caught.value.retryable and caught.value.retry_after_ms == 50
     stop.set()
     await asyncio.wait({hearing})
+
+
+async def test_a_first_request_overtakes_those_whose_listeners_have_audio(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(hang=True))
+    order: list[str] = []
+
+    async def timed(name: str, **fields: Any) -> None:
+        await hear(speaker, ask(f"This is {name}.", **fields))
+        order.append(name)
+
+    running = asyncio.create_task(timed("running"))
+    await eventually(engine.running.is_set, "the engine works")
+    waiting = {"rich": 9_000, "poor": 4_000}
+    tasks = [asyncio.create_task(timed(n, deadline_ms=ms)) for n, ms in waiting.items()]
+    await eventually(lambda: speaker._workers._scheduler.waiting == 2, "both wait")
+    tasks.append(asyncio.create_task(timed("first", deadline_ms=0, first=True)))
+    await eventually(lambda: speaker._workers._scheduler.waiting == 3, "all wait")
+    engine.release()
+    await asyncio.gather(running, *tasks)
+    assert order == ["running", "first", "poor", "rich"]
+
+
+async def test_where_nobody_waits_a_request_is_one_hand_over(make: Make) -> None:
+    speaker, engine = await make()
+    threads: list[str] = []
+    prepare = engine.prepare
+
+    def noted(utterance: Utterance) -> Prepared:
+        threads.append(threading.current_thread().name.split("-")[0].split("_")[0])
+        return prepare(utterance)
+
+    engine.prepare = noted  # type: ignore[method-assign]
+    await hear(speaker, ask("Short."))
+    await hear(speaker, ask("Long. " * 100))
+    assert threads == ["synthesis", "prepare"]
+
+
+async def test_the_first_of_a_turn_may_begin_with_a_part(make: Make) -> None:
+    speaker, engine = await make(first_chunk_words=7)
+    asked: list[int] = []
+    prepare = engine.prepare
+
+    def noted(utterance: Utterance) -> Prepared:
+        asked.append(utterance.first_words)
+        return prepare(utterance)
+
+    engine.prepare = noted  # type: ignore[method-assign]
+    for first, ahead_ms in ((True, 0), (False, 0), (False, 5_000)):
+        await hear(speaker, ask(first=first, deadline_ms=ahead_ms))
+    assert asked == [7, 0, 0], "`deadline_ms` does not decide how it is cut"
+
+
+async def test_who_would_wait_too_long_is_told_when_to_come_back(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(latency_s=60), max_wait_s=0.0)
+    stop = Stop()
+    hearing = asyncio.create_task(hear(speaker, ask(), stop))
+    await eventually(engine.running.is_set, "the engine works")
+    speaker._workers._scheduler._pace = 100.0
+    with pytest.raises(SynthesisError, match="busy") as caught:
+        await hear(speaker, ask(first=True))
+    assert caught.value.retry_after_ms is not None and 90_000 < caught.value.retry_after_ms
+    stop.set()
+    await asyncio.wait({hearing})
+
+
+async def test_when_all_hang_nobody_else_has_to_wait_for_it(make: Make) -> None:
+    speaker, _ = await make(ToneOptions(hang=True), hang_s=0.05)
+    with pytest.raises(SynthesisError, match="synthesis_stuck"):
+        await hear(speaker, ask())
+    with pytest.raises(SynthesisError, match="synthesis_stuck"):
+        await hear(speaker, ask("Another."))
 
 
 async def test_a_short_request_does_not_wait_for_all_of_a_long_one(make: Make) -> None:
