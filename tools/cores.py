@@ -64,6 +64,9 @@ PATTERNS = (
     "services/tts_gateway/reachability.py",
     "services/tts_gateway/retention.py",
     "services/tts_gateway/retries.py",
+    "services/tts_gateway/sagemaker_errors.py",
+    "services/tts_gateway/sagemaker_parts.py",
+    "services/tts_gateway/sagemaker_target.py",
     "services/tts_gateway/said.py",
     "services/tts_gateway/work.py",
 )

@@ -179,7 +179,7 @@ class Connection:
 
     def abort(self) -> None:
         """Break the TCP connection off: the peer sees a reset, not an end."""
-        with contextlib.suppress(OSError):  # it may be gone already
+        with contextlib.suppress(OSError, AttributeError):  # it may be gone already
             self._writer.get_extra_info("socket").setsockopt(
                 socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
             )

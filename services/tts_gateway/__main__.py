@@ -10,6 +10,8 @@ from firstword.errors import SettingsError
 from firstword.runtime import load_settings, run
 from services.tts_gateway.openai import OpenAIUpstream
 from services.tts_gateway.openai_frames import SCHEMES as OPENAI_SCHEMES
+from services.tts_gateway.sagemaker_target import SCHEME as SAGEMAKER_SCHEME
+from services.tts_gateway.sagemaker_target import parse as parse_target
 from services.tts_gateway.service import STAGE, GatewayService
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
@@ -24,8 +26,20 @@ def upstream_for(settings: GatewaySettings) -> Upstream:
         return WebSocketUpstream(url)
     if scheme in OPENAI_SCHEMES:
         return OpenAIUpstream(url, settings.openai_api_key)
-    known = ", ".join(f"{name}://" for name in ("ws", "wss", *OPENAI_SCHEMES))
+    if scheme == SAGEMAKER_SCHEME:
+        return _sagemaker(url)
+    known = ", ".join(f"{name}://" for name in ("ws", "wss", *OPENAI_SCHEMES, SAGEMAKER_SCHEME))
     raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: must begin with one of {known}"])
+
+
+def _sagemaker(url: str) -> Upstream:
+    target = parse_target(url)
+    try:
+        from services.tts_gateway.sagemaker import SageMakerUpstream
+    except ImportError as error:
+        why = f"needs Python 3.12 and pip install 'firstword[gateway]' ({error.name} is not there)"
+        raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: {why}"]) from error
+    return SageMakerUpstream(target)
 
 
 def main() -> None:

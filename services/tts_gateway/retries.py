@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from services.tts_gateway.actions import Limits
 
-NOT_BEGUN = frozenset({"upstream_unreachable", "busy", "loading", "draining"})
+NOT_BEGUN = frozenset(
+    {
+        *("busy", "loading", "draining"),
+        *("upstream_unreachable", "upstream_refused", "upstream_throttled", "upstream_unavailable"),
+        "upstream_no_credentials",
+    }
+)
 """What a backend says that has not begun: that is not for the segment to answer for."""
 
 

@@ -20,7 +20,8 @@ class GatewaySettings:
         "ws://127.0.0.1:8080/invocations-bidirectional-stream",
         "FIRSTWORD_UPSTREAM",
         "synthesis backend: ws://host:port/path or wss://… of an inference container, "
-        "openai+http://host:port/v1 or openai+https://… of an OpenAI-compatible speech server",
+        "openai+http://host:port/v1 or openai+https://… of an OpenAI-compatible speech server, "
+        "sagemaker://endpoint?region=… of a SageMaker endpoint (docs/SAGEMAKER.md)",
     )
     openai_api_key: str = setting(
         "", "FIRSTWORD_OPENAI_API_KEY", "key for the speech server of an openai+… upstream"

@@ -22,11 +22,16 @@ import pytest
 
 from firstword.errors import UpstreamError
 from firstword.session_protocol import MAX_SERVER_FRAME_BYTES, Close, Frame, encode_client
+from services.tts_gateway.__main__ import upstream_for
 from services.tts_gateway.openai import OpenAIUpstream
+from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Link, Upstream
 from services.tts_gateway.websocket import WebSocketUpstream
 from tests.doubles.container import BackendDouble, BackendPeer, WebSocketBackend
 from tests.doubles.openai_speech import OpenAISpeech
+from tests.doubles.sagemaker import MISSING as SDK_MISSING
+from tests.doubles.sagemaker import emulated
+from tests.doubles.sagemaker import url as sagemaker_url
 from tests.support import eventually
 
 REQUEST = '{"type":"synthesize","id":"1.1","text":"Guten Tag, ein Gruß 👋"}'
@@ -61,6 +66,18 @@ async def openai() -> AsyncIterator[Rig]:
         await upstream.close()
 
 
+@asynccontextmanager
+async def sagemaker() -> AsyncIterator[Rig]:
+    async with WebSocketBackend() as backend, emulated(backend.url) as made:
+        upstream = await asyncio.to_thread(upstream_for, GatewaySettings(upstream=made.url))
+        yield Rig(upstream, backend, says_text=True)
+        await upstream.close()
+
+
+def sagemaker_nowhere() -> Upstream:
+    return upstream_for(GatewaySettings(upstream=sagemaker_url("https://127.0.0.1:1")))
+
+
 def openai_nowhere() -> Upstream:
     return OpenAIUpstream("openai+http://127.0.0.1:1/v1")
 
@@ -72,12 +89,29 @@ def websocket_nowhere() -> Upstream:
 ADAPTERS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
     "websocket": websocket,
     "openai": openai,
+    "sagemaker": sagemaker,
 }
 CARRIERS = [name for name in ADAPTERS if name != "openai"]
 NOWHERE: dict[str, Callable[[], Upstream]] = {
     "websocket": websocket_nowhere,
     "openai": openai_nowhere,
+    "sagemaker": sagemaker_nowhere,
 }
+
+
+@pytest.fixture(autouse=True)
+def adapter_is_there(request: pytest.FixtureRequest) -> None:
+    """One of them needs what is not there on each Python that we support."""
+    params = getattr(request.node, "callspec", None)
+    if SDK_MISSING and params is not None and "sagemaker" in params.params.values():
+        pytest.skip(SDK_MISSING)
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks for more than that there are some."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "A")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "S")
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -264,6 +298,7 @@ async def test_one_link_that_ends_leaves_the_others(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("adapter", NOWHERE)
+@pytest.mark.usefixtures("keys")
 async def test_a_backend_that_is_not_there_is_told_with_what_to_do(adapter: str) -> None:
     upstream = NOWHERE[adapter]()
     with pytest.raises(UpstreamError) as raised:

@@ -108,7 +108,8 @@ async def gateway(
 ) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
     """A gateway that serves within the block, or until what it gives is called."""
     settings = GatewaySettings(redis_url, upstream_url, http_port=0, **options)
-    service = GatewayService(settings, upstream_for(settings))
+    upstream = await asyncio.to_thread(upstream_for, settings)  # it may read files
+    service = GatewayService(settings, upstream)
     stop = asyncio.Event()
     task = asyncio.create_task(service.run(stop))
 

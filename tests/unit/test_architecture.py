@@ -45,6 +45,11 @@ def test_the_import_contracts_hold() -> None:
             "Only the ONNX adapter imports onnxruntime",
         ),
         (
+            "services/tts_gateway/sagemaker_errors.py",
+            "import botocore",
+            "Only the SageMaker adapter imports what speaks to AWS",
+        ),
+        (
             "services/inference/__init__.py",
             "import spacy",
             "Only the text front end imports what reads text",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from firstword.errors import SettingsError
@@ -45,6 +47,16 @@ def test_a_websocket_is_picked_by_its_scheme(url: str) -> None:
 @pytest.mark.parametrize("url", ["openai+http://127.0.0.1:8880/v1", "openai+https://x/v1?model=m"])
 def test_a_speech_server_is_picked_by_its_scheme(url: str) -> None:
     assert isinstance(upstream_for(GatewaySettings(upstream=url)), OpenAIUpstream)
+
+
+def test_what_a_sagemaker_endpoint_lacks_is_told_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(SettingsError, match="max_age_s"):
+        upstream_for(GatewaySettings(upstream="sagemaker://speech?max_age_s=3600"))
+    monkeypatch.setitem(sys.modules, "services.tts_gateway.sagemaker", None)
+    with pytest.raises(SettingsError, match=r"pip install 'firstword\[gateway\]'"):
+        upstream_for(GatewaySettings(upstream="sagemaker://speech"))
 
 
 @pytest.mark.parametrize("url", ["", "http://127.0.0.1", "redis://x"])

@@ -1,0 +1,104 @@
+"""Who the gateway is for AWS: botocore's chain, asked off the event loop, frozen per stream."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import botocore.exceptions
+import botocore.session
+from smithy_aws_core.identity import AWSCredentialsIdentity, AWSIdentityProperties
+
+from services.tts_gateway import sagemaker_errors as errors
+from services.tts_gateway.sagemaker_target import Target
+
+PORT = 8443
+"""The service takes streams here; on 443, which the SDK would choose, it never answers them."""
+
+_MAY_PASS = (
+    botocore.exceptions.HTTPClientError,
+    botocore.exceptions.CredentialRetrievalError,
+    botocore.exceptions.MetadataRetrievalError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Everything of AWS's configuration that one stream needs. It resolves to the same for good.
+
+    The SDK asks for the identity at every event; keys that changed in between would break the chain
+    of signatures.
+    """
+
+    identity: AWSCredentialsIdentity
+    region: str
+    endpoint_uri: str
+    valid_s: float | None
+    """For how many seconds the keys are good; None: without end."""
+
+    async def get_identity(self, *, properties: AWSIdentityProperties) -> AWSCredentialsIdentity:
+        """What the SDK asks of an identity resolver."""
+        return self.identity
+
+
+class Callers:
+    """Makes callers. Credentials come from wherever AWS's tools find them, and go nowhere else."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._session: botocore.session.Session | None = None
+        self._making = asyncio.Lock()
+
+    async def caller(self) -> Caller:
+        """A caller with the keys of now. Raises UpstreamError that says what to do."""
+        async with self._making:
+            return await asyncio.to_thread(self._make)
+
+    def _make(self) -> Caller:
+        try:
+            return self._ask()
+        except botocore.exceptions.BotoCoreError as error:
+            may_pass = isinstance(error, _MAY_PASS)
+            raise errors.no_credentials(str(error), retryable=may_pass) from error
+
+    def _ask(self) -> Caller:
+        if self._session is None:
+            self._session = botocore.session.Session(profile=self._target.profile or None)
+        session = self._session
+        region = (
+            self._target.region
+            or os.environ.get("AWS_REGION")
+            or session.get_config_variable("region")
+        )
+        if not region:
+            raise errors.no_region()
+        uri = self._target.endpoint_uri or _endpoint_uri(session, region, self._target.fips)
+        credentials = session.get_credentials()
+        if credentials is None:
+            raise errors.no_credentials("none are configured")
+        keys = credentials.get_frozen_credentials()
+        identity = AWSCredentialsIdentity(
+            access_key_id=keys.access_key,
+            secret_access_key=keys.secret_key,
+            session_token=keys.token,
+        )
+        return Caller(identity, region, uri.rstrip("/"), _valid_s(credentials))
+
+
+def _endpoint_uri(session: botocore.session.Session, region: str, fips: bool) -> str:
+    """AWS's address for the region, in whichever partition it lies."""
+    resolver = session.get_component("endpoint_resolver")
+    # None for a region that this botocore does not know yet.
+    known = resolver.construct_endpoint("runtime.sagemaker", region, use_fips_endpoint=fips) or {}
+    prefix = "runtime-fips" if fips else "runtime"
+    host = known.get("hostname") or f"{prefix}.sagemaker.{region}.amazonaws.com"
+    return f"https://{host}:{PORT}"
+
+
+def _valid_s(credentials: Any) -> float | None:
+    """botocore renews temporary keys in time and keeps when they end to itself."""
+    expiry: datetime | None = getattr(credentials, "_expiry_time", None)
+    return None if expiry is None else (expiry - datetime.now(UTC)).total_seconds()
