@@ -54,5 +54,13 @@ class StateLost(FirstwordError):
         )
 
 
+class BrokenState(FirstwordError):
+    """The state of a session cannot be read or written: damaged, or another version's."""
+
+    def __init__(self, session: str, raw: bytes = b"") -> None:
+        super().__init__("broken_state", f"the state of session {session} makes no sense")
+        self.raw = raw
+
+
 class UpstreamError(FirstwordError):
     """The synthesis backend failed: unreachable, broke off, refused, or answered nonsense."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
-from firstword.errors import DecodeError, LeaseLost, StateLost
+from firstword.errors import BrokenState, DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, id_before, id_key
 from firstword.ownership import new_token
+from firstword.poison import Poison, where
 from firstword.streams import BLOCK_MS, Entry, Streams
 from services.segmenter.admission import Admission, Memory, Verdict
+from services.segmenter.session import Session
 from services.segmenter.settings import SegmenterSettings
 from services.segmenter.store import Held, call_gateway, commit, leave, load
 from services.segmenter.turns import Output
@@ -20,6 +23,8 @@ KEEP_OPEN_S = 1.0
 KEEP_HELD_S = 60.0
 """A session with nothing open is let go after this long."""
 REFUSED_TTL_S = 60
+FAILED = "failed"
+"""Reason and error code of an entry that our own code failed on, time after time."""
 CHECK_S = 5.0
 """How often a reader that gets nothing looks whether its stream is still the one it read."""
 
@@ -101,8 +106,15 @@ class CursorKeeper:
 class DoorReader:
     """Copies what comes through the door, in order, to the partitions."""
 
-    def __init__(self, streams: Streams, worker: str, settings: SegmenterSettings) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        worker: str,
+        settings: SegmenterSettings,
+        poison: Poison | None = None,
+    ) -> None:
         self._streams = streams
+        self._poison = poison or Poison()
         self._cursor = CursorKeeper(streams, "door", worker)
         self._partitions = settings.partitions
 
@@ -116,13 +128,8 @@ class DoorReader:
             await self._cursor.store(self._cursor.read, [], [])
 
     async def _copy(self, entry: Entry) -> None:
-        try:
-            messages = codec.decode_ingress(entry.fields)
-        except DecodeError as error:
-            await refuse(self._streams, self._cursor.stream, entry, error)
-            return
+        messages = await read(self._streams, self._cursor.stream, entry, self._poison)
         if not messages:
-            telemetry.skipped.labels("unknown_type").inc()
             return
         target = keys.ingress(keys.partition_of(messages[0].session, self._partitions))
         fields = {**entry.fields, b"src": entry.id}
@@ -141,8 +148,10 @@ class PartitionReader:
         worker: str,
         settings: SegmenterSettings,
         memory: Memory,
+        poison: Poison | None = None,
     ) -> None:
         self._streams = streams
+        self._poison = poison or Poison()
         self._worker = worker
         self._settings = settings
         self._defaults = settings.defaults()
@@ -177,10 +186,24 @@ class PartitionReader:
         for name, held in self._held.items():
             at = held.session.timer()
             if at is not None and at <= now:
-                outputs.setdefault(name, []).extend(held.session.tick(now))
+                outputs.setdefault(name, []).extend(self._tick(held.session, now))
         await self._commit({name: made for name, made in outputs.items() if made})
         if now - self._stored_at >= KEEP_OPEN_S:
             await self._store(now)
+
+    def _tick(self, session: Session, now: float) -> list[Output]:
+        try:
+            return session.tick(now)
+        except Exception as error:
+            return self._give_up(session, error)
+
+    def _give_up(self, session: Session, error: Exception) -> list[Output]:
+        """End the open turns, once it failed time after time; until then, raise."""
+        if not self._poison.failed(session.name):
+            raise error
+        self._poison.forget(session.name)
+        telemetry.logger().warning("turns_given_up", session=session.name, where=where(error))
+        return session.give_up()
 
     def _patience(self) -> int:
         """Milliseconds until a timer of a session wants us."""
@@ -190,13 +213,8 @@ class PartitionReader:
         return max(1, int((min(at - now, KEEP_OPEN_S)) * 1000))
 
     async def _take(self, entry: Entry, outputs: dict[str, list[Output]]) -> None:
-        try:
-            messages = codec.decode_ingress(entry.fields)
-        except DecodeError as error:
-            await refuse(self._streams, self._cursor.stream, entry, error)
-            return
+        messages = await read(self._streams, self._cursor.stream, entry, self._poison)
         if not messages:
-            telemetry.skipped.labels("unknown_type").inc()
             return
         now = _now()
         held = await self._hold(messages[0].session)
@@ -208,13 +226,17 @@ class PartitionReader:
         if held.session.full:  # it was; the gateway tells nobody when it takes something
             segments = keys.segments(held.session.name)
             held.session.looked(await self._streams.commands.xlen(segments))
-        made = held.session.handle(entry.id, messages, now)
+        try:
+            made = held.session.handle(entry.id, messages, now)
+        except Exception:
+            self._poison.failed(entry.id)
+            raise  # what is in memory is half done: begin anew from what is stored
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)
         held.cancels += [msg.src or entry.id for msg in messages if isinstance(msg, m.Cancel)]
         held.used_at = now
 
-    async def _admit(self, held: Held, messages: list[m.Ingress], now: float) -> bool:
+    async def _admit(self, held: Held, messages: Sequence[m.Ingress], now: float) -> bool:
         verdict = self._admission.judge(messages, held.session.opened, now)
         if verdict is Verdict.TAKE:
             return True
@@ -233,23 +255,42 @@ class PartitionReader:
     async def _hold(self, name: str) -> Held:
         held = self._held.get(name)
         if held is None:
-            held = await load(
-                self._streams, name, new_token(), self._worker, self._defaults, _now()
-            )
+            held = await self._load(name)
             ahead = id_key(held.position) > id_key(self._cursor.read)
             if ahead and (self._cursor.recreated or await self._cursor.never_had(held.position)):
                 held.position = held.seen = START
             self._held[name] = held
         return held
 
+    async def _load(self, name: str) -> Held:
+        terms = (self._streams, name, new_token(), self._worker, self._defaults, _now())
+        try:
+            return await load(*terms)
+        except BrokenState as error:
+            if not self._poison.failed(name):
+                raise
+            held = await load(*terms, anew=True)
+            state = Entry(START, {b"state": error.raw})
+            await put_aside(self._streams, keys.text_state(name), state, error.code)
+            await self._streams.tell(name, m.STATE_LOST)
+            self._poison.forget(name)
+            return held
+
     async def _commit(self, outputs: dict[str, list[Output]]) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for name, made in outputs.items():
-                    tasks.create_task(commit(self._streams, self._held[name], made))
+                    tasks.create_task(self._commit_one(self._held[name], made))
         except* (StateLost, LeaseLost) as group:
             found = sorted(group.exceptions, key=lambda error: isinstance(error, LeaseLost))
             raise found[0] from None  # a state that is lost first: it is told
+
+    async def _commit_one(self, held: Held, made: list[Output]) -> None:
+        try:
+            await commit(self._streams, held, made)
+        except BrokenState as error:
+            ends = self._give_up(held.session, error)
+            await commit(self._streams, held, ends)
 
     async def _tell_state_lost(self) -> None:
         """The server forgot what we had committed: whoever listens is told before we start over."""
@@ -314,11 +355,38 @@ class PartitionReader:
         self._indexed = names
 
 
+async def read(streams: Streams, stream: str, entry: Entry, poison: Poison) -> Sequence[m.Ingress]:
+    """What an entry says; nothing if nobody can use it, now that this is told and counted."""
+    try:
+        messages = codec.decode_ingress(entry.fields)
+    except DecodeError as error:
+        await refuse(streams, stream, entry, error)
+        return ()
+    except Exception:
+        if not poison.failed(entry.id):
+            raise
+        await put_aside(streams, stream, entry, FAILED)
+        return ()
+    if not messages:
+        telemetry.skipped.labels("unknown_type").inc()
+    elif poison.is_over(entry.id):
+        told = DecodeError(FAILED, "this could not be handled, and was put aside for an operator")
+        told.session = messages[0].session
+        await refuse(streams, stream, entry, told)
+        return ()
+    return messages
+
+
+async def put_aside(streams: Streams, source: str, entry: Entry, reason: str) -> None:
+    """To the dead letters."""
+    telemetry.dead_letters.labels(reason).inc()
+    telemetry.logger().warning("dead_letter", stream=source, entry=entry.id, reason=reason)
+    await streams.dead_letter(source, entry, reason)
+
+
 async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:
     """An entry nobody can use: to the dead letters; its session, if it names one, is told."""
-    telemetry.dead_letters.labels(error.code).inc()
-    telemetry.logger().warning("dead_letter", stream=stream, entry=entry.id, reason=error.code)
-    await streams.dead_letter(stream, entry, error.code)
+    await put_aside(streams, stream, entry, error.code)
     if error.session is not None:
         telemetry.errors.labels(error.code).inc()
         event = m.ErrorEvent(code=error.code, message=error.message, retryable=False)

@@ -10,6 +10,7 @@ from aiohttp import web
 from firstword import keys, telemetry
 from firstword.errors import LeaseLost
 from firstword.ownership import Ownership
+from firstword.poison import Poison, where
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from firstword.streams import Streams, pause
@@ -29,6 +30,7 @@ class _Running:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     reader: PartitionReader | None = None
+    poison: Poison = field(default_factory=Poison)
 
 
 class SegmenterService:
@@ -120,7 +122,8 @@ class SegmenterService:
             except Exception as error:  # whatever the client raises, the unit goes on
                 failures = 1 if isinstance(error, LeaseLost) else failures + 1
                 name = type(error).__name__
-                telemetry.logger().warning("reader_failed", unit=unit, error=name)
+                at = where(error)
+                telemetry.logger().warning("reader_failed", unit=unit, error=name, where=at)
                 if self._running.get(unit) is not running:
                     return  # abandoned; the cancel was lost in the error of a task group
                 await pause(failures)
@@ -131,8 +134,10 @@ class SegmenterService:
     def _reader(self, unit: str, running: _Running) -> DoorReader | PartitionReader:
         worker = self._ownership.worker
         if unit == DOOR:
-            return DoorReader(self._streams, worker, self._settings)
-        running.reader = PartitionReader(self._streams, unit, worker, self._settings, self._memory)
+            return DoorReader(self._streams, worker, self._settings, running.poison)
+        running.reader = PartitionReader(
+            self._streams, unit, worker, self._settings, self._memory, running.poison
+        )
         return running.reader
 
     async def _release(self, unit: str) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields, replace
 from typing import Any
 
-from firstword import codec
 from firstword import messages as m
 from firstword.ids import id_key
 from services.segmenter import core
-from services.segmenter.options import segmenter_options, setting_problem
+from services.segmenter.opening import Opening
+from services.segmenter.options import setting_problem
 from services.segmenter.outlet import Outlet
 from services.segmenter.resend import Heard, Input, Resend, Resumes
 from services.segmenter.turns import (
@@ -43,15 +42,7 @@ class Session:
     def __init__(self, name: str, defaults: Defaults) -> None:
         self.name = name
         self._defaults = defaults
-        self._settings = m.SessionOpen(
-            voice=defaults.voice,
-            speed=defaults.speed,
-            lang=defaults.lang,
-            sample_rate=defaults.sample_rate,
-            pace=defaults.pace,
-        )
-        self._options = defaults.options
-        self._opened = False
+        self._opening = Opening.begin(defaults)
         self._last_src = ""
         self._outlet = Outlet()
         self._turns: list[Turn] = []
@@ -63,7 +54,7 @@ class Session:
     @property
     def opened(self) -> bool:
         """Whether gateways know of it: it was opened, or spoke, and was not closed since."""
-        return self._opened
+        return self._opening.opened
 
     @property
     def busy(self) -> bool:
@@ -140,32 +131,22 @@ class Session:
     # -- open and close ---------------------------------------------------------------------------
 
     def _open(self, message: m.Open) -> list[Output]:
-        """Take over the settings that are given; with a bad one among them, none."""
-        problem = setting_problem(message)
-        if problem:
-            return [error("bad_setting", problem)]
-        given = {
-            f.name: value
-            for f in fields(m.SessionOpen)
-            if (value := getattr(message, f.name)) is not None
-        }
-        self._settings = replace(self._settings, **given)
-        self._options = replace(self._options, **segmenter_options(message))
-        return self._announce()
+        problem = self._opening.take(message)
+        return [error("bad_setting", problem)] if problem else self._announce()
 
     def _announce(self) -> list[Output]:
-        self._opened = True
-        return [ForGateway(self._settings)]
+        self._opening.opened = True
+        return [ForGateway(self._opening.settings)]
 
     def _close(self, now: float) -> list[Output]:
-        if not self._opened:
+        if not self._opening.opened:
             return [Skipped("nothing_open")]
         out: list[Output] = []
         for turn in list(self._turns):
             if not turn.ended:
                 out += self._end(turn, "complete", now)
         out += self._advance()
-        self._opened = False
+        self._opening.opened = False
         return [*out, ForGateway(m.SessionClose())]
 
     # -- text, flush, end -------------------------------------------------------------------------
@@ -175,7 +156,7 @@ class Session:
         if isinstance(turn, Skipped):
             return [turn]
         note_input(turn, self._turns, message, now)
-        opened = [] if self._opened else self._announce()
+        opened = [] if self._opening.opened else self._announce()
         if message.seq is None:
             return [*opened, *self._apply(turn, message, now), *self._advance()]
         if message.seq < turn.next_seq or message.seq in turn.held:
@@ -205,7 +186,9 @@ class Session:
         return self._new_turn(name, entry_id, message, now)
 
     def _new_turn(self, name: str, entry_id: str, message: Input, now: float) -> Turn:
-        turn = Turn.begin(name, entry_id, message, self._settings, self._options, now)
+        turn = Turn.begin(
+            name, entry_id, message, self._opening.settings, self._opening.options, now
+        )
         at = len(self._turns)
         if message.again is not None:
             # Its publisher keeps the order; what came before it of others, out of its place, waits.
@@ -241,7 +224,7 @@ class Session:
             turn.touched = True
             if message.again is not None:
                 # They are younger than a piece that came before what it follows.
-                turn.take_settings(message, self._settings, self._options)
+                turn.take_settings(message, self._opening.settings, self._opening.options)
                 self._hold_back(turn, message.again, now)
         if turn.resend is not None:
             turn.resend.keep(message)
@@ -344,6 +327,14 @@ class Session:
                 heir.waiting.clear()
         return out
 
+    def give_up(self) -> list[Output]:
+        """Our own code cannot go on with the open turns: they end with what has left of them."""
+        told = "the rest of this turn could not be handled; the session goes on"
+        broken = [turn for turn in self._turns if not turn.ended]
+        for turn in broken:
+            turn.ended = "failed"
+        return [*(error("failed", told, turn=turn.name) for turn in broken), *self._advance()]
+
     # -- cancel -----------------------------------------------------------------------------------
 
     def _cancel(self, message: m.Cancel) -> list[Output]:
@@ -370,9 +361,7 @@ class Session:
     def snapshot(self) -> dict[str, Any]:
         """All that a successor needs, in msgpack types."""
         return {
-            "settings": codec.pack(self._settings, self.name),
-            "options": asdict(self._options),
-            "opened": self._opened,
+            **self._opening.snapshot(self.name),
             "src": self._last_src,
             "n": self._outlet.n,
             "finished": list(self._finished),
@@ -385,11 +374,7 @@ class Session:
     def restore(cls, name: str, defaults: Defaults, saved: dict[str, Any], now: float) -> Session:
         """A session as another worker left it; its timers begin anew at `now`."""
         session = cls(name, defaults)
-        settings = codec.unpack(saved["settings"], codec.SEGMENTS)
-        assert isinstance(settings, m.SessionOpen)  # noqa: S101 - we wrote it
-        session._settings = settings
-        session._options = core.SegmenterOptions(**saved["options"])
-        session._opened = saved["opened"]
+        session._opening = Opening.restore(saved)
         session._last_src = saved["src"]
         session._outlet.n = saved["n"]
         session._finished.extend(saved["finished"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgpack
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
-from firstword.errors import LeaseLost, StateLost
+from firstword.errors import BrokenState, LeaseLost, StateLost
 from firstword.ids import START, seconds_between
 from firstword.outbox import NO_MORE, TAKEN_FIELDS
 from firstword.ownership import offer
@@ -61,16 +61,26 @@ class Held:
 
 
 async def load(
-    streams: Streams, name: str, token: str, worker: str, defaults: Defaults, now: float
+    streams: Streams,
+    name: str,
+    token: str,
+    worker: str,
+    defaults: Defaults,
+    now: float,
+    *,
+    anew: bool = False,
 ) -> Held:
-    """Become the one that writes this session's text side, and go on where it stands."""
+    """Become the one that writes this session's text side, and go on where it stands.
+
+    Raises BrokenState if nobody can tell where that is; with `anew` it is not looked at.
+    """
     saved = await streams.acquire([keys.text_state(name)], token, worker)
-    if "state" in saved:
-        body = msgpack.unpackb(saved["state"], raw=False, unicode_errors="surrogateescape")
-        body["finished"] = msgpack.unpackb(saved["finished"])
-        session = Session.restore(name, defaults, body, now)
-    else:
-        session = Session(name, defaults)
+    session = Session(name, defaults)
+    if "state" in saved and not anew:
+        try:
+            session = _restore(name, saved, defaults, now)
+        except Exception as error:
+            raise BrokenState(name, saved["state"]) from error
     position = saved.get("position", START.encode()).decode()
     held = Held(session, token, int(saved.get("rev", b"0")), position, position, used_at=now)
     held.told = {name: saved[name] for name in TAKEN_FIELDS if name in saved}
@@ -79,11 +89,18 @@ async def load(
     return held
 
 
+def _restore(name: str, saved: Mapping[str, bytes], defaults: Defaults, now: float) -> Session:
+    body = msgpack.unpackb(saved["state"], raw=False, unicode_errors="surrogateescape")
+    body["finished"] = msgpack.unpackb(saved["finished"])
+    return Session.restore(name, defaults, body, now)
+
+
 async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     """Store outputs, state and position in one step; wake the session's gateway.
 
     Raises LeaseLost if another worker owns the session's text side now, StateLost if the server
-    no longer has it as we left it. In both cases nothing was written.
+    no longer has it as we left it, BrokenState if it cannot be put into words. Then nothing was
+    written.
     """
     name = held.session.name
     for output in outputs:
@@ -95,9 +112,13 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
         # Before the commit: a session with work and without a worker cannot come about.
         await offer(streams, GATEWAY, [name])
         held.offered = True
-    body = held.session.snapshot()
-    taken = _taken(held, body)
-    state = msgpack.packb(body, unicode_errors="surrogateescape")
+    try:
+        body = held.session.snapshot()
+        taken = _taken(held, body)
+        state = msgpack.packb(body, unicode_errors="surrogateescape")
+        made = [word for output in written for word in _arguments(output, name)]
+    except Exception as error:
+        raise BrokenState(name) from error
     key_list = [
         keys.text_state(name),
         keys.segments(name),
@@ -108,9 +129,7 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     for field_name, value in taken.items():
         if held.told.get(field_name) != value:
             fields += [field_name, value]
-    args: list[Any] = [held.token, held.rev + 1, *fields, ""]
-    for output in written:
-        args += _arguments(output, name)
+    args = [held.token, held.rev + 1, *fields, "", *made]
     status, worker, last_id, queued = await streams.script("commit_text", key_list, args)
     if status == -1:
         telemetry.fenced_commits.labels("segmenter").inc()
