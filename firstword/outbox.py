@@ -25,6 +25,8 @@ PIECE_COST = 64
 SPOKEN_CHARACTERS = 100_000
 """Of turns that are over, in all: a server that goes back by a moment has the last of them open."""
 STOPPED_KEPT = 16
+TRIES = 4
+"""What was published so often, and read, and is not taken, is left: something else is wrong."""
 NO_MORE = -1
 
 Piece = m.Text | m.Flush | m.End
@@ -60,6 +62,15 @@ class _Turn:
     weight: int = 0
     first_n: int = 0
     """Number of its first segment that was told of; 0 while none was."""
+    missed_at: int = 0
+    """The piece that the server waited for when the turn was found wanting."""
+    tries: int = 0
+
+    def try_again(self, waits_for: int) -> bool:
+        """Whether to, now that the server waits for this piece (still, or after another)."""
+        self.tries = self.tries + 1 if waits_for == self.missed_at else 1
+        self.missed_at = waits_for
+        return self.tries <= TRIES
 
 
 class Outbox:
@@ -135,13 +146,14 @@ class Outbox:
         return {name: turn.pieces[-1] for name, turn in self._turns.items()}
 
     def is_missed(self, published: Mapping[str, Piece], taken: Taken) -> bool:
-        """Whether some of this was not taken, and is still to be spoken."""
-        return any(
-            name in self._turns
-            and name not in taken.finished
-            and _is_before(taken.turns.get(name, 0), piece)
-            for name, piece in published.items()
-        )
+        """Whether some of this was not taken, and is to be published again. Counts the tries."""
+        missed = False
+        for name, piece in published.items():
+            turn, waits_for = self._turns.get(name), taken.turns.get(name, 0)
+            if turn is None or name in taken.finished or not _is_before(waits_for, piece):
+                continue
+            missed = turn.try_again(waits_for) or missed
+        return missed
 
     def reopen(self, taken: Taken) -> list[Piece]:
         """The server went back to where turns that were spoken were not: they would wait, and all

@@ -16,6 +16,7 @@ from firstword.outbox import (
     NO_MORE,
     PIECE_COST,
     SPOKEN_CHARACTERS,
+    TRIES,
     Outbox,
     Piece,
     Taken,
@@ -191,6 +192,14 @@ def test_what_was_taken_is_read_from_its_fields() -> None:
 def test_a_turn_that_was_not_taken_to_its_last_piece_is_missed(told: Taken, missed: bool) -> None:
     outbox = kept("a", "b")
     assert outbox.is_missed(outbox.published(), told) is missed
+
+
+def test_what_is_never_taken_is_left_in_the_end() -> None:
+    """Else a piece that breaks the segmenter would come back for ever, and hold up the rest."""
+    outbox = kept("a")
+    for waits_for in (0, 1):
+        found = [outbox.is_missed(outbox.published(), taken(a=waits_for)) for _ in range(TRIES + 2)]
+        assert found == [True] * TRIES + [False] * 2
 
 
 def test_what_was_published_or_stopped_after_the_question_is_not_missed() -> None:
