@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import inference, pipeline, segmentation
+from benchmarks import inference, ladder, pipeline, segmentation
 
 BENCHMARKS: dict[str, tuple[str, Callable[[], None]]] = {
     "pipeline": ("what lies between text and audio: time, CPU, memory; 3 minutes", pipeline.main),
     "segmentation": ("what a token costs, beside other libraries; 1 minute", segmentation.main),
+    "ladder": ("first audio under load, our order beside others; simulated, 10 s", ladder.main),
     "inference": ("how fast the real voice is here; 1 minute", inference.main),
 }
 

@@ -1,21 +1,23 @@
 """Which piece the device makes next. Pure: pieces and `now` in, decisions out.
 
-One queue for all sessions. A piece is as urgent as its listener is near to silence: `due` is the
-moment when what the listener has is used up. A turn's first piece goes `FIRST_S` before that, so
-it overtakes whoever has sound left, and also whoever has been in silence for a little less. Since
-`due` is a moment and not a span, whatever waits becomes more urgent than all that comes later:
-nothing starves, however many turns begin.
+One queue for all sessions. A turn's first piece goes first, as long as nobody falls silent for it;
+the others go by how near to silence their listeners are. What is near to it goes before a first
+piece too: one more caller who waits a moment is better than one who is cut off in the middle of a
+sentence. `due` is a moment and not a span, so whatever waits becomes more urgent than all that
+comes later, and nothing starves. `benchmarks/ladder.py` shows what each of these rules is worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-FIRST_S: Final = 1.0
-"""So much earlier than its `due` a turn's first piece is wanted. Longer would let a stream of new
-callers keep a listener in silence for longer."""
+PATIENCE_S: Final = 3.0
+"""So long a first piece waits for those that would be silent, before it counts as silent too."""
+
+SPARE_S: Final = 0.5
+"""Pieces should be there so long before their listeners run dry: estimates err, networks wait."""
 
 MAX_AHEAD_S: Final = 30.0
 """More audio than this counts as this: so nobody waits longer, whatever was asked for."""
@@ -43,8 +45,8 @@ class Job:
 
     @property
     def urgency(self) -> float:
-        """The less, the sooner."""
-        return self.due - FIRST_S if self.first else self.due
+        """The less, the sooner; where not all can be made in time."""
+        return self.due + PATIENCE_S if self.first else self.due
 
 
 class Listener:
@@ -108,17 +110,34 @@ class Scheduler:
         return True
 
     def take(self, now: float) -> Run | None:
-        """What a worker that is free makes next: the most urgent piece, and with it others that
-        are like it if the engine makes several at once. None if nothing waits."""
+        """What a worker that is free makes next: one piece, and with it others that are like it
+        if the engine makes several at once. None if nothing waits."""
         if not self._waiting:
             return None
-        order = sorted(self._waiting, key=lambda job: job.urgency)
+        order = self._order(now, self._waiting)
         batch = [job for job in order if _alike(order[0], job)][: self.max_batch]
         for job in batch:
             del self._waiting[job]
         run = Run(tuple(batch), now)
         self._runs[run] = None
         return run
+
+    def _order(self, now: float, jobs: Iterable[Job]) -> list[Job]:
+        """These pieces as they are to be made."""
+        by_urgency = sorted(jobs, key=lambda job: job.urgency)
+        firsts = [job for job in by_urgency if job.first]
+        others = [job for job in by_urgency if not job.first]
+        if firsts and others and self._in_time(now + self._work_s(firsts[:1]), others):
+            return [*firsts, *others]
+        return by_urgency
+
+    def _in_time(self, now: float, jobs: Iterable[Job]) -> bool:
+        """Whether these pieces, made from then on in this order, all come before silence does."""
+        for job in jobs:
+            now += self._work_s([job])
+            if now > job.due - SPARE_S:
+                return False
+        return True
 
     def ended(self, run: Run, now: float, size: int | None) -> None:
         """A run is over; `size`: the work it did, None if that says nothing about others."""
@@ -151,27 +170,28 @@ class Scheduler:
 
     def backlog_s(self, now: float) -> float:
         """Seconds until all is made that waits or runs, by what runs have taken so far."""
-        return self._work_s(now, list(self._waiting)) / self._limits.workers
+        return self._work_s(self._waiting) + self._left_s(now)
 
     def retry_after_s(self, now: float, *, due: float, first: bool) -> float:
         """0 if a request is to be taken, else in how many seconds it might be.
 
-        It is not taken if what is more urgent would keep its listener in silence for more than
+        It is not taken if what goes before it would keep its listener in silence for more than
         `max_wait_s`. Its own work does not count: a long sentence alone is nobody's fault.
         """
-        urgency = Job(due, first).urgency
-        ahead = [job for job in self._waiting if job.urgency <= urgency]
-        wait_s = self._work_s(now, ahead) / self._limits.workers
+        new = Job(due, first)
+        order = self._order(now, [*self._waiting, new])
+        wait_s = self._work_s(order[: order.index(new)]) + self._left_s(now)
         late_s = wait_s - max(0.0, due - now) - self._limits.max_wait_s
         return max(late_s, LEAST_RETRY_S) if late_s > 0 else 0.0
 
-    def _work_s(self, now: float, jobs: list[Job]) -> float:
-        pace = self._pace or 0.0
-        return sum(job.size * pace for job in jobs) + sum(self._left_s(now, pace))
+    def _work_s(self, jobs: Iterable[Job]) -> float:
+        return sum(job.size for job in jobs) * (self._pace or 0.0) / self._limits.workers
 
-    def _left_s(self, now: float, pace: float) -> Iterator[float]:
-        for run in self._runs:
-            yield max(0.0, run.started + run.size * pace - now)
+    def _left_s(self, now: float) -> float:
+        """Until what runs is made; work that takes longer than was expected is expected to end."""
+        pace = self._pace or 0.0
+        left = (max(0.0, run.started + run.size * pace - now) for run in self._runs)
+        return sum(left) / self._limits.workers
 
 
 def _alike(head: Job, job: Job) -> bool:

@@ -117,7 +117,7 @@ class Speaker:
         Raises SynthesisError, and Stopped after `stop` was set.
         """
         listener = Listener(time.monotonic(), request.deadline_ms)
-        engine = self._admit(listener, first=request.first)
+        engine = self._admit(listener, first=_is_first(request))
         self._active += 1
         try:
             pieces = self._pieces(engine, request, listener, stop)
@@ -159,7 +159,7 @@ class Speaker:
             return
         size = self._typical_size if prepared is None else prepared.size(0)
         queued = _Queued(self._workers, stop)
-        queued.submit(Work(utterance, stop, prepared), Job(listener.due, request.first, size))
+        queued.submit(Work(utterance, stop, prepared), Job(listener.due, _is_first(request), size))
         index, last = 0, False
         while not last:
             made, waited_s = await queued.result()
@@ -226,6 +226,11 @@ class _Queued:
     def _cancel(self) -> None:
         if self._ticket is not None:
             self._workers.cancel(self._ticket)
+
+
+def _is_first(request: Synthesize) -> bool:
+    """Whether its listener has heard nothing yet: so it is, too, with clients that do not say."""
+    return request.first or request.deadline_ms is None
 
 
 def _size(made: Made) -> int | None:

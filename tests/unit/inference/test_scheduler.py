@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from services.inference.scheduler import (
     ALIKE,
-    FIRST_S,
     LEAST_RETRY_S,
     MAX_AHEAD_S,
+    PATIENCE_S,
+    SPARE_S,
     Job,
     Limits,
     Listener,
@@ -31,9 +32,9 @@ def scheduler(*jobs: Job, max_batch: int = 1, limits: Limits = LIMITS) -> Schedu
     return made
 
 
-def order(queue: Scheduler) -> list[Job]:
+def order(queue: Scheduler, now: float = 0.0) -> list[Job]:
     """One after the other, all that waits."""
-    return [job for run in iter(lambda: queue.take(0.0), None) for job in run.jobs]
+    return [job for run in iter(lambda: queue.take(now), None) for job in run.jobs]
 
 
 def paced(seconds: float, workers: int = 1) -> Scheduler:
@@ -52,19 +53,35 @@ def finish(queue: Scheduler, run: Run | None, now: float, *, whole: bool = True)
 
 
 def test_first_pieces_go_before_those_whose_listeners_have_audio() -> None:
-    rich, poor, first = Job(due=5.0), Job(due=0.5), Job(due=1.0, first=True)
+    rich, poor, first = Job(due=5.0), Job(due=0.6), Job(due=0.0, first=True)
     assert order(scheduler(rich, poor, first)) == [first, poor, rich]
 
 
 def test_equally_urgent_pieces_go_in_the_order_of_their_coming() -> None:
     jobs = [Job(due=1.0) for _ in range(5)]
     assert order(scheduler(*jobs)) == jobs
+    firsts = [Job(due=1.0, first=True) for _ in range(5)]
+    assert order(scheduler(*firsts)) == firsts
 
 
-def test_a_listener_in_silence_for_long_goes_before_a_new_turn() -> None:
+def test_nobody_falls_silent_for_a_new_turn() -> None:
+    queue = paced(1.0)
+    near, far = Job(due=2.4), Job(due=20.0)
+    for job in (far, near, first := Job(due=0.0, first=True)):
+        queue.add(job)
+    assert order(queue) == [near, first, far], "near would be made 2 s from now, too near to 2.4"
+    queue = paced(0.5)
+    for job in (far, near, first):
+        queue.add(job)
+    assert order(queue) == [first, near, far], "a quicker device makes both in time"
+
+
+def test_a_listener_in_silence_goes_before_a_new_turn_but_not_for_ever() -> None:
     now = 100.0
-    new, silent = Job(now, first=True), Job(now - FIRST_S - 0.01)
-    assert order(scheduler(new, silent)) == [silent, new]
+    silent, new = Job(now - 1), Job(now, first=True)
+    assert order(scheduler(new, silent), now) == [silent, new]
+    waiting, silent = Job(now - PATIENCE_S - 1, first=True), Job(now - 0.5)
+    assert order(scheduler(silent, waiting), now) == [waiting, silent]
 
 
 def test_a_cancelled_piece_is_gone_at_once() -> None:
@@ -95,10 +112,10 @@ def test_a_piece_that_comes_now_is_made_at_once_only_where_a_worker_is_free() ->
 
 def test_an_engine_that_can_gets_the_most_urgent_of_like_size() -> None:
     a, b, c = Job(1.0, size=100), Job(2.0, size=140), Job(3.0, size=90)
-    long, first = Job(0.9, size=200), Job(5.0, first=True, size=100)
+    long, first = Job(0.9, size=200), Job(0.0, first=True, size=100)
     queue = scheduler(c, b, a, long, first, max_batch=3)
     batches = [run.jobs for run in iter(lambda: queue.take(0.0), None)]
-    assert batches == [(long, b), (a, c), (first,)]
+    assert batches == [(first,), (long, b), (a, c)]
 
 
 # -- listeners ------------------------------------------------------------------------------------
@@ -218,15 +235,18 @@ class World:
 
     def check(self, run: Run, before: list[Job]) -> None:
         head = run.jobs[0]
-        assert head.urgency == min(job.urgency for job in before), "the most urgent goes"
+        more_urgent = [job for job in before if job.urgency < head.urgency]
+        for job in more_urgent:
+            assert head.first and not job.first, "only a first piece goes before its time"
+            assert self.now <= job.due - SPARE_S, "and before nobody who is near to silence"
         assert 1 <= len(run.jobs) <= self.queue.max_batch
         assert len({job.first for job in run.jobs}) == 1
         sizes = [job.size for job in run.jobs]
         assert max(sizes) <= ALIKE**2 * min(sizes)
         for job in before:
-            latest = job.due + FIRST_S + 1e-6
+            latest = job.due + PATIENCE_S + 1e-6
             assert self.added[head] <= latest, "nothing that comes later than that goes before it"
-            assert latest - self.added[job] <= MAX_AHEAD_S + FIRST_S + 1e-5
+            assert latest - self.added[job] <= MAX_AHEAD_S + PATIENCE_S + 1e-5
 
 
 steps = st.one_of(
