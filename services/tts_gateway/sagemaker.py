@@ -53,6 +53,7 @@ KEYS_MARGIN_S = 60.0
 # At level DEBUG these write what is said.
 for _name in ("smithy_aws_event_stream", "smithy_core", "aws_sdk_sagemaker_runtime_http2"):
     logging.getLogger(_name).setLevel(logging.INFO)
+logging.getLogger("botocore.credentials").setLevel(logging.WARNING)  # one line for each session
 
 Stream = DuplexEventStream[RequestStreamEvent, ResponseStreamEvent, Any]
 
@@ -203,10 +204,11 @@ class SageMakerLink:
             async with asyncio.timeout(GOODBYE_S):
                 await self._end_in_order()
         self._finish(errors.ended("closed"))
+        await _close(self._client)  # which ends the reader
+        await asyncio.wait([self._reader], timeout=CLOSE_S)
         self._reader.cancel()
         self._writer.cancel()
         await asyncio.gather(self._reader, self._writer, return_exceptions=True)
-        await _close(self._client)
 
     async def _end_in_order(self) -> None:
         if self._end is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -90,12 +91,11 @@ class Callers:
 
 def _endpoint_uri(session: botocore.session.Session, region: str, fips: bool) -> str:
     """AWS's address for the region, in whichever partition it lies."""
-    resolver = session.get_component("endpoint_resolver")
-    # None for a region that this botocore does not know yet.
-    known = resolver.construct_endpoint("runtime.sagemaker", region, use_fips_endpoint=fips) or {}
+    partitions = session.get_data("partitions")["partitions"]
+    ours = (part for part in partitions if re.match(part["regionRegex"], region))
+    suffix = next((part["outputs"]["dnsSuffix"] for part in ours), "amazonaws.com")
     prefix = "runtime-fips" if fips else "runtime"
-    host = known.get("hostname") or f"{prefix}.sagemaker.{region}.amazonaws.com"
-    return f"https://{host}:{PORT}"
+    return f"https://{prefix}.sagemaker.{region}.{suffix}:{PORT}"
 
 
 def _valid_s(credentials: Any) -> float | None:

@@ -13,11 +13,12 @@ import socket
 import stat
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from awscrt import io as crt_io
 from awscrt.aio.http import AIOHttp2ClientConnection, AIOHttp2ClientStream
 from awscrt.exceptions import AwsCrtError
+from awscrt.http import HttpVersion
 from smithy_core.interfaces import URI
 from smithy_http.aio.crt import (
     AWSCRTHTTPClient,
@@ -25,6 +26,8 @@ from smithy_http.aio.crt import (
     AWSCRTHTTPResponse,
     _AWSCRTEventLoop,
 )
+
+T = TypeVar("T")
 
 WINDOW_BYTES = 4 << 20
 """What may come before it is taken: more than a minute of speech."""
@@ -92,12 +95,14 @@ class Transport(AWSCRTHTTPClient):
         tls.set_server_name(url.host)
         tls.set_alpn_list(["h2"])
         port = url.port or self._HTTPS_PORT
-        connection = await AIOHttp2ClientConnection.new(
-            bootstrap=self._client_bootstrap,
-            host_name=url.host,
-            port=port,
-            socket_options=self._socket_options,
-            tls_connection_options=tls,
+        future = AIOHttp2ClientConnection._generic_new(
+            url.host,
+            port,
+            self._client_bootstrap,
+            self._socket_options,
+            tls,
+            expected_version=HttpVersion.Http2,
+            asyncio_connection=True,
             # By itself it gives window back after every piece of audio: a small packet that is
             # answered late, and holds up the next request meanwhile. And it would take in without
             # bounds. We give back what was taken, and it goes out in large steps.
@@ -106,6 +111,7 @@ class Transport(AWSCRTHTTPClient):
             conn_manual_window_management=True,
             conn_window_size_threshold=LARGEST_WINDOW_BYTES // 2,
         )
+        connection: AIOHttp2ClientConnection = await _uncancelled(future)
         connection.update_window(LARGEST_WINDOW_BYTES - FIRST_WINDOW_BYTES)
         await asyncio.to_thread(send_at_once, port)
         return connection
@@ -114,6 +120,7 @@ class Transport(AWSCRTHTTPClient):
         self._writer = stream._writer
         self._writer.add_done_callback(_retrieve)
         stream._completion_future.add_done_callback(lambda end: _fail_response(stream, end))
+        await _uncancelled(stream._response_headers_future)
         response = await super()._await_response(stream)
         return Response(response, stream)
 
@@ -138,6 +145,14 @@ class Response(AWSCRTHTTPResponse):
                 return
             elif stream._completion_future.done():
                 raise _broken(stream._completion_future)
+
+
+async def _uncancelled(future: Future[T]) -> T:
+    """Its result. Who stops waiting does not cancel it: the library would fail to set it later.
+
+    A connection that comes too late is closed when nobody holds it.
+    """
+    return await asyncio.shield(asyncio.wrap_future(future))
 
 
 def _fail_response(stream: Any, end: Future[int]) -> None:
