@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from firstword import codec, keys
+from firstword import codec, keys, telemetry
 from firstword.errors import DecodeError, FirstwordError
 from firstword.ids import START, is_entry_id
 from firstword.streams import DEAD_FIELD, Entry, Streams
@@ -42,6 +42,13 @@ class DeadLetter:
             message = codec.unpack(self.fields.get(b"m", b""), codec.SEGMENTS)
             return [] if message is None else [message]
         return list(codec.decode_ingress(self.fields))
+
+
+async def put_aside(streams: Streams, source: str, entry: Entry, reason: str) -> None:
+    """Put an entry that cannot be used to the dead letters; counted, and told to the operator."""
+    telemetry.dead_letters.labels(reason).inc()
+    telemetry.logger().warning("dead_letter", stream=source, entry=entry.id, reason=reason)
+    await streams.dead_letter(source, entry, reason)
 
 
 async def read(streams: Streams, limit: int) -> list[DeadLetter]:

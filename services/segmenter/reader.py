@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
+from firstword.dead import put_aside
 from firstword.errors import BrokenState, DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, id_before, id_key
 from firstword.ownership import new_token
@@ -375,13 +376,6 @@ async def read(streams: Streams, stream: str, entry: Entry, poison: Poison) -> S
         await refuse(streams, stream, entry, told)
         return ()
     return messages
-
-
-async def put_aside(streams: Streams, source: str, entry: Entry, reason: str) -> None:
-    """To the dead letters."""
-    telemetry.dead_letters.labels(reason).inc()
-    telemetry.logger().warning("dead_letter", stream=source, entry=entry.id, reason=reason)
-    await streams.dead_letter(source, entry, reason)
 
 
 async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:

@@ -6,7 +6,6 @@ performs them in order and reports back; it never decides. Strictly one synthesi
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -28,11 +27,22 @@ from services.tts_gateway.actions import (
     Limits,
     Send,
 )
+from services.tts_gateway.pace import Pace
 from services.tts_gateway.progress import Progress
 from services.tts_gateway.pulse import Pulse
 from services.tts_gateway.retries import Retries
 from services.tts_gateway.said import Said
-from services.tts_gateway.work import Early, Work, announced, is_of, is_speakable, saved_settings
+from services.tts_gateway.work import (
+    Early,
+    Work,
+    announced,
+    broken,
+    is_of,
+    is_speakable,
+    rate_differs,
+    request,
+    saved_settings,
+)
 
 
 class Speech:
@@ -51,7 +61,7 @@ class Speech:
         self._ending: m.TurnEnd | None = None
         self._early: Early | None = None
         self._requests = 0
-        self._plays_until = 0.0
+        self._pace = Pace(limits.max_ahead_s)
         self._closing = False
 
     # -- what the shell asks ----------------------------------------------------------------------
@@ -87,7 +97,7 @@ class Speech:
         """Seconds to wait before this entry, so that audio is not made too far ahead."""
         if not isinstance(message, m.Segment) or message.first or self.settings.pace == "none":
             return 0.0  # a turn begins at once: a listener who barged in has nothing ahead
-        return max(0.0, self._plays_until - now - self._limits.max_ahead_s)
+        return self._pace.wait(now)
 
     def timer(self) -> float | None:
         """When `expired` wants to be called, None if never."""
@@ -131,6 +141,19 @@ class Speech:
         """Be done with everything up to an entry that asks for nothing."""
         return self._advance(entry_id, {})
 
+    def put_aside(self, entry_id: str, message: m.Segments | None) -> list[Action]:
+        """Be done with an entry that our own code broke on time after time; it ends in an error."""
+        match message:
+            case m.Segment():
+                self._work = work = Work(entry_id, message)
+                return self._give_up(work, FirstwordError("failed", broken().message))
+            case m.TurnEnd(turn=turn):
+                self._ending = replace(message, reason="failed")
+                end = self._turn_end(entry_id, self._ending, told=True)
+                return [replace(end, events=(broken(turn), *end.events))]
+            case _:
+                return [self._advance(entry_id, {}, broken())]
+
     def _begin_segment(self, entry_id: str, segment: m.Segment) -> list[Action]:
         self._work = work = Work(entry_id, segment)
         early = self._early
@@ -170,22 +193,14 @@ class Speech:
 
     def _request(self, said: m.Segment | m.Tentative, text: str, now: float) -> wire.Synthesize:
         self._requests += 1
-        out = self._out
-        same_turn = out.turn == said.turn
-        resumed = out.samples_of(said.n) if out.plan else 0
-        return wire.Synthesize(
-            id=f"{said.n}.{self._requests}",
-            text=text,
-            voice=said.voice,
-            speed=said.speed,
-            lang=None if said.lang == "auto" else said.lang,
-            sample_rate=out.turn_rate if same_turn else self.settings.sample_rate,
-            # Of what is said, not of its number: a turn that is published again sounds the same.
-            seed=zlib.crc32(f"{self.session} {said.turn} {text}".encode("utf-8", "surrogatepass")),
-            deadline_ms=max(0, round((self._plays_until - now) * 1000)) if same_turn else 0,
-            skip_samples=resumed,
-            plan=out.plan if resumed else None,
-            first=said.first if isinstance(said, m.Segment) else not same_turn,
+        return request(
+            said,
+            text,
+            number=self._requests,
+            session=self.session,
+            out=self._out,
+            rate=self.settings.sample_rate,
+            ahead_s=self._pace.ahead(now),
         )
 
     def lost(self, error: FirstwordError) -> list[Action]:
@@ -273,18 +288,13 @@ class Speech:
         self, work: Work, asked: wire.Synthesize, start: wire.SynthesisStart
     ) -> list[Action]:
         if start.sample_rate != asked.sample_rate:
-            told = (
-                f"the backend speaks at {start.sample_rate} Hz and the session wants "
-                f"{asked.sample_rate} Hz: open it with a sample_rate that the backend has"
-            )
-            error = UpstreamError("sample_rate_differs", told)
-            return [*self._stop(), *self._give_up(work, error)]
+            return [*self._stop(), *self._give_up(work, rate_differs(start, asked))]
         work.plan = start.plan or ""
         goes_on = asked.plan is not None and asked.plan == start.plan
         if goes_on or not self._out.samples_of(work.segment.n):
             return []
         # Another engine, or one that cannot repeat: what listeners hold of it does not fit.
-        self._plays_until -= self._out.samples / self._out.turn_rate
+        self._pace.take_back(self._out.samples / self._out.turn_rate)
         restarted = self._out.restart(work.segment)
         return [Commit((restarted,), self._out.fields(), guard=work.segment.turn)]
 
@@ -301,8 +311,7 @@ class Speech:
         events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
         self._retries.got(s.n, out.samples)
-        seconds = len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate
-        self._plays_until = max(self._plays_until, now) + seconds
+        self._pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now)
         return [Commit(tuple(events), out.fields() | marks, guard=s.turn)]
 
     def _begin_events(
@@ -312,7 +321,7 @@ class Speech:
         marks: Fields = {}
         events = self._out.open_turn(work.segment, asked.sample_rate)
         if events:
-            self._plays_until = now
+            self._pace.begin(now)
             marks["turn_at"] = FIRST
         begun = self._out.open_segment(
             work.segment, work.plan, work.entry_id, now - work.sent_at, skipped
@@ -342,8 +351,7 @@ class Speech:
         pause_s = self._retries.pause_after(work.segment.n, error.code)
         if pause_s is None:
             return self._give_up(work, error)
-        again = Connect(pause_s)
-        return [self._disconnect(), again] if self._closing else [again]
+        return [*([self._disconnect()] if self._closing else []), Connect(pause_s)]
 
     def _give_up(self, work: Work, error: FirstwordError) -> list[Action]:
         return self._finish(work, self._out.failed(work.segment, error))

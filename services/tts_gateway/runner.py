@@ -6,13 +6,16 @@ import asyncio
 import math
 import random
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
+from firstword.dead import put_aside
 from firstword.errors import DecodeError, LeaseLost, StateLost
 from firstword.ids import START, id_after, seconds_between
 from firstword.ownership import new_token
+from firstword.poison import Poison
 from firstword.streams import Entry, Streams
 from services.tts_gateway.actions import CLOSED, Action, Close, Commit, Connect, Disconnect, Send
 from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened, Renewed
@@ -25,6 +28,7 @@ FETCH = 256
 BUSY_S = 3600.0  # while a segment is spoken, news come by themselves
 TOMBSTONE_S = 3600
 DELETE = "\0"
+P = ParamSpec("P")
 
 
 class SessionRunner:
@@ -37,6 +41,7 @@ class SessionRunner:
         upstream: Upstream,
         worker: str,
         settings: GatewaySettings,
+        poison: Poison | None = None,
     ) -> None:
         self.rev = 0
         """Revision of the session's state that we know the server had."""
@@ -44,6 +49,8 @@ class SessionRunner:
         self._streams = streams
         self._worker = worker
         self._settings = settings
+        self._poison = poison or Poison()
+        self._in_hand = START
         self._retention = settings.retention()
         self._keys = [keys.speech_state(session), keys.segments(session), keys.audio(session)]
         self._token = new_token()
@@ -81,7 +88,7 @@ class SessionRunner:
         """
         saved = await self._streams.acquire(self._keys, self._token, self._worker)
         self.rev = int(saved.get("rev", b"0"))
-        self._core = Speech(self._session, self._settings.limits(), saved)
+        self._core = await self._restore(saved)
         self._read = self._core.position
         self._worked_at = _now()
         await self._fetch()
@@ -94,6 +101,22 @@ class SessionRunner:
         finally:
             untold = [self._inbox.get_nowait() for _ in range(self._inbox.qsize())]
             await self._connection.close(news for news in untold if news is not None)
+
+    async def _restore(self, saved: dict[str, bytes]) -> Speech:
+        """The core as it was left. A state that nobody can read is lost: who listens is told."""
+        limits = self._settings.limits()
+        try:
+            return Speech(self._session, limits, saved)
+        except Exception:
+            if not self._poison.failed(self._session):
+                raise
+            self._poison.forget(self._session)
+        broken = Entry(START, {name.encode(): value for name, value in saved.items()})
+        await put_aside(self._streams, self._keys[0], broken, "broken_state")
+        telemetry.errors.labels(m.STATE_LOST.code).inc()
+        payload = codec.pack(m.STATE_LOST, self._session)
+        await self._streams.append(self._keys[2], {"m": payload})
+        return Speech(self._session, limits, {"position": saved.get("position", START.encode())})
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -118,7 +141,7 @@ class SessionRunner:
 
     async def _on_timeout(self, timer: float | None) -> None:
         if timer is not None and _now() >= timer:
-            actions = self._core.expired(_now())
+            actions = self._decide(self._core.expired, _now())
             telemetry.upstream_reconnects.inc(actions.count(Disconnect()))
             await self._perform(actions)
         else:
@@ -133,18 +156,18 @@ class SessionRunner:
     async def _on_ring(self) -> None:
         await self._fetch()
         if self._core.turn and await self._is_cancelled(self._core.turn):
-            await self._perform(self._core.cancelled())
+            await self._perform(self._decide(self._core.cancelled))
 
     async def _on_news(self, news: News) -> None:
         match news:
             case Came(frame=frame, text=text):
-                await self._perform(self._core.receive(frame, text, _now()))
+                await self._perform(self._decide(self._core.receive, frame, text, _now()))
             case Opened():
-                await self._perform(self._core.connected(True, _now()))
+                await self._perform(self._decide(self._core.connected, True, _now()))
             case Lost(error=error):
                 telemetry.upstream_reconnects.inc()
                 telemetry.logger().warning("upstream_lost", session=self._session, code=error.code)
-                await self._perform(self._core.lost(error))
+                await self._perform(self._decide(self._core.lost, error))
             case Due():
                 await self._connect(0.0)
             case Renewed():  # else it takes over when the next segment asks for a connection
@@ -167,10 +190,14 @@ class SessionRunner:
         while self._core.idle and self._backlog and not self._stopping and not self._closed:
             self._worked_at = _now()
             entry = self._backlog[0]
+            self._in_hand = entry.id
             message = await self._decode(entry)
             hold = 0.0 if message is None else self._core.wait_before(message, _now())
             if isinstance(message, m.Segment) and await self._is_cancelled(message.turn):
                 actions = self._core.skip(entry.id)
+            elif self._poison.is_over(self._blamed):
+                await put_aside(self._streams, self._keys[1], entry, "failed")
+                actions = self._core.put_aside(entry.id, message)
             elif hold:
                 return hold
             elif message is None:
@@ -178,7 +205,7 @@ class SessionRunner:
             elif isinstance(message, m.Tentative) and len(self._backlog) > 1:
                 actions = []  # a hint is for when nothing else is to do
             else:
-                actions = self._core.begin(entry.id, message, _now())
+                actions = self._decide(self._core.begin, entry.id, message, _now())
             self._backlog.popleft()
             await self._perform(actions)
         return 0.0
@@ -188,12 +215,30 @@ class SessionRunner:
         try:
             message = codec.unpack(entry.fields.get(b"m", b""), codec.SEGMENTS)
         except DecodeError as error:
-            telemetry.dead_letters.labels(error.code).inc()
-            await self._streams.dead_letter(self._keys[1], entry, error.code)
+            await put_aside(self._streams, self._keys[1], entry, error.code)
             return None
+        except Exception:
+            if not self._poison.failed(self._blamed):
+                raise
+            return None  # it is put aside now
         if message is None:
             telemetry.skipped.labels("unknown_type").inc()
         return message
+
+    @property
+    def _blamed(self) -> str:
+        """What has to answer when our own code breaks: the entry in hand."""
+        return f"{self._session} {self._in_hand}"
+
+    def _decide(
+        self, ask: Callable[P, list[Action]], *args: P.args, **named: P.kwargs
+    ) -> list[Action]:
+        """Ask the core. Where it breaks, all begins anew from what is stored, a few times."""
+        try:
+            return ask(*args, **named)
+        except Exception:
+            self._poison.failed(self._blamed)
+            raise
 
     async def _is_cancelled(self, turn: str) -> bool:
         mark = f"cancelled:{turn}"
@@ -264,7 +309,7 @@ class SessionRunner:
         for name, value in commit.fields.items():
             fields += [name, DELETE if value is None else value]
         done_to = id_after(commit.done_to) if commit.done_to else ""
-        payloads = [codec.pack(event, self._session) for event in commit.events]
+        payloads = [self._pack(event) for event in commit.events]
         head = [self._token, self.rev + 1, commit.guard, done_to, keep_from]
         key_list = [self._keys[0], self._keys[2], self._keys[1]]
         began_at = _now()
@@ -283,6 +328,13 @@ class SessionRunner:
         self._note(commit, first_id, _now() - began_at)
         self._core.committed(commit, first_id)
         return True
+
+    def _pack(self, event: m.Audio) -> bytes:
+        try:
+            return codec.pack(event, self._session)
+        except Exception:
+            self._poison.failed(self._blamed)
+            raise
 
     def _note(self, commit: Commit, first_id: str, took_s: float) -> None:
         """Measure what went out, and remember it for retention."""

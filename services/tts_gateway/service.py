@@ -10,6 +10,7 @@ from firstword import codec, keys, telemetry
 from firstword import messages as m
 from firstword.ids import START
 from firstword.ownership import Ownership
+from firstword.poison import Poison, where
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from firstword.streams import Streams, pause
@@ -37,6 +38,7 @@ class GatewayService:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._untold: dict[str, int] = {}
         """Revisions of failed sessions that the server may have lost: their listeners must know."""
+        self._poison = Poison()
         self._farewells: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._ownership = Ownership(
@@ -112,7 +114,12 @@ class GatewayService:
         position = START
         while True:
             runner = SessionRunner(
-                session, self._streams, self._upstream, self._ownership.worker, self._settings
+                session,
+                self._streams,
+                self._upstream,
+                self._ownership.worker,
+                self._settings,
+                self._poison,
             )
             try:
                 await self._tell_if_lost(session, self._untold.get(session, 0))
@@ -128,8 +135,9 @@ class GatewayService:
                 failures += 1
                 self._untold[session] = max(self._untold.get(session, 0), runner.rev)
                 position = runner.position
-                name = type(error).__name__
-                telemetry.logger().warning("session_failed", session=session, error=name)
+                name, at = type(error).__name__, where(error)
+                log = telemetry.logger()
+                log.warning("session_failed", session=session, error=name, where=at)
                 await pause(failures)
 
     async def _is_ours(self, session: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from firstword import codec
 from firstword import messages as m
 from firstword import session_protocol as wire
+from firstword.errors import UpstreamError
+from services.tts_gateway.progress import Progress
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +40,50 @@ class Early:
     request: wire.Synthesize
     sent_at: float
     events: list[tuple[wire.Event, float]] = field(default_factory=list)
+
+
+def request(
+    said: m.Segment | m.Tentative,
+    text: str,
+    *,
+    number: int,
+    session: str,
+    out: Progress,
+    rate: int,
+    ahead_s: float,
+) -> wire.Synthesize:
+    """The request for a segment; `ahead_s` of audio is out and not played yet."""
+    same_turn = out.turn == said.turn
+    resumed = out.samples_of(said.n) if out.plan else 0
+    return wire.Synthesize(
+        id=f"{said.n}.{number}",
+        text=text,
+        voice=said.voice,
+        speed=said.speed,
+        lang=None if said.lang == "auto" else said.lang,
+        sample_rate=out.turn_rate if same_turn else rate,
+        # Of what is said, not of its number: a turn that is published again sounds the same.
+        seed=zlib.crc32(f"{session} {said.turn} {text}".encode("utf-8", "surrogatepass")),
+        deadline_ms=max(0, round(ahead_s * 1000)) if same_turn else 0,
+        skip_samples=resumed,
+        plan=out.plan if resumed else None,
+        first=said.first if isinstance(said, m.Segment) else not same_turn,
+    )
+
+
+def rate_differs(start: wire.SynthesisStart, asked: wire.Synthesize) -> UpstreamError:
+    """The backend has another sample rate than the session."""
+    told = (
+        f"the backend speaks at {start.sample_rate} Hz and the session wants {asked.sample_rate} "
+        "Hz: open it with a sample_rate that the backend has"
+    )
+    return UpstreamError("sample_rate_differs", told)
+
+
+def broken(turn: str | None = None) -> m.ErrorEvent:
+    """What is said of an entry that our own code broke on time after time."""
+    told = "this could not be handled, and was put aside for an operator"
+    return m.ErrorEvent(code="failed", message=told, retryable=False, turn=turn)
 
 
 def is_of(event: wire.Event, request: wire.Synthesize) -> bool:
