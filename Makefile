@@ -30,7 +30,7 @@ test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
 test-containers: $(DEV_READY) ## what streams promise, on Redis 7 and 8, Valkey 8 and 9, where Docker runs
 	@$(BIN)/python -m tests.containers $(ARGS)
 
-chaos: $(DEV_READY) ## six minutes of killing every part under a hundred sessions (docs/CHAOS.md)
+chaos: $(DEV_READY) ## nine minutes of killing every part under a hundred sessions (docs/CHAOS.md)
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
 check: $(DEV_READY) ## style, types, import contracts, module sizes, full coverage of the cores

@@ -74,7 +74,7 @@ def audio(session: str) -> str:
 
 
 def text_state(session: str) -> str:
-    """Hash: the segmenter's token, revision, ingress position and state of this session."""
+    """Hash: the segmenter's token, revision, position and state of a session, and what it took."""
     return f"fw:{{{session}}}:text"
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import TracebackType
 from typing import Any, Self
 
 import redis
 from redis.crc import key_slot
 
-from firstword.embedded import EmbeddedServer
+from firstword.embedded import DEFAULT_MAX_MEMORY_BYTES, EmbeddedServer
 from tests.support import eventually_sync
 
 SLOTS = 16_384
 SHARDS = 3
 NODE_TIMEOUT_MS = 1000
 """A node that is silent for this long counts as dead; its replica takes over a second later."""
+
+TAKE_OVER_S = 30.0
 
 _ARGUMENTS = (
     *("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
@@ -33,8 +35,10 @@ class EmbeddedCluster:
     whichever of them is gone.
     """
 
-    def __init__(self, binary: str | None = None) -> None:
-        self._binary = binary
+    def __init__(
+        self, binary: str | None = None, *, max_memory_bytes: int = DEFAULT_MAX_MEMORY_BYTES
+    ) -> None:
+        self._options: dict[str, Any] = {"binary": binary, "max_memory_bytes": max_memory_bytes}
         self._resources = ExitStack()
         self.nodes: list[EmbeddedServer] = []
 
@@ -46,7 +50,7 @@ class EmbeddedCluster:
     def __enter__(self) -> Self:
         try:
             for _ in range(2 * SHARDS):
-                server = EmbeddedServer(binary=self._binary, extra_args=_ARGUMENTS)
+                server = EmbeddedServer(**self._options, extra_args=_ARGUMENTS)
                 self.nodes.append(self._resources.enter_context(server))
             self._form()
         except BaseException:
@@ -96,6 +100,25 @@ class EmbeddedCluster:
         """The nodes that a node knows, itself among them."""
         return list(self.command(node, "CLUSTER NODES").values())
 
+    # -- losing nodes -----------------------------------------------------------------------------
+
+    def cut_off_replica(self, primary: EmbeddedServer) -> None:
+        """Its replica gets nothing more, and would take over with what it has now."""
+        self.command(primary, "ACL SETUSER", "default", "-psync", "-sync")
+        self.command(primary, "CLIENT KILL", "TYPE", "replica")
+
+    def fail_over(self, primary: EmbeddedServer) -> None:
+        """kill -9; returns when its replica has taken over."""
+        primary.kill()
+        eventually_sync(lambda: len(self.primaries()) == SHARDS, "a replica took over", TAKE_OVER_S)
+
+    def restore(self) -> None:
+        """Start the nodes that are gone, as replicas; returns when the cluster is whole."""
+        for node in self.nodes:
+            if not node.running:
+                node.restart()
+        self._all("every node sees a whole cluster again", self._whole, TAKE_OVER_S)
+
     # -- forming ----------------------------------------------------------------------------------
 
     def _form(self) -> None:
@@ -117,10 +140,12 @@ class EmbeddedCluster:
         linked = info["role"] == "master" or info["master_link_status"] == "up"
         state = self.command(node, "CLUSTER INFO")["cluster_state"] == "ok"
         shards = self.command(node, "CLUSTER SLOTS")  # each: first, last, primary, replicas …
-        ports = sorted(tuple(at[1] for at in shard[2:]) for shard in shards)
-        primaries, replicas = self.nodes[:SHARDS], self.nodes[SHARDS:]
-        wanted = sorted((p.port, r.port) for p, r in zip(primaries, replicas, strict=True))
-        return linked and state and ports == wanted
+        pairs = [[at[1] for at in shard[2:]] for shard in shards]
+        paired = len(pairs) == SHARDS and all(len(pair) == 2 for pair in pairs)
+        everyone = sorted(chain(*pairs)) == sorted(each.port for each in self.nodes)
+        return linked and state and paired and everyone
 
-    def _all(self, description: str, condition: Callable[[EmbeddedServer], bool]) -> None:
-        eventually_sync(lambda: all(map(condition, self.nodes)), description)
+    def _all(
+        self, description: str, condition: Callable[[EmbeddedServer], bool], timeout: float = 10
+    ) -> None:
+        eventually_sync(lambda: all(map(condition, self.nodes)), description, timeout)

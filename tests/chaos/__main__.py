@@ -4,6 +4,7 @@ whose name holds one of the words. Ends with status 1 if anything is not as it w
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -23,14 +24,17 @@ async def run(words: list[str]) -> bool:
     folder = Path(tempfile.mkdtemp(prefix="firstword-chaos-"))
     _say(f"3 gateways, 2 segmenters, 2 inferences, {SESSIONS} sessions; logs in {folder}")
     _say(report.HEAD)
+    numbers = itertools.count(1, SESSIONS)
     well = True
-    async with Deployment(folder, gateway=3, segmenter=2, inference=2) as deployment:
-        for number, scenario in enumerate(scenarios):
-            result = await play(deployment, scenario, SESSIONS, 1 + SESSIONS * number)
-            _say(report.row(result))
-            well = well and not result.tally.wrong
-            for line in report.problems(result):
-                _say(line)
+    for cluster, group in itertools.groupby(scenarios, lambda scenario: scenario.cluster):
+        counts = {"gateway": 3, "segmenter": 2, "inference": 2}
+        async with Deployment(folder, cluster=cluster, **counts) as deployment:
+            for scenario in group:
+                result = await play(deployment, scenario, SESSIONS, next(numbers))
+                _say(report.row(result))
+                well = well and not result.tally.wrong
+                for line in report.problems(result):
+                    _say(line)
     _say("every sample once, in order, its own" if well else "NOT AS PROMISED: see above")
     return well
 

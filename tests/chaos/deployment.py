@@ -1,4 +1,4 @@
-"""The real services as real processes over a real server, and what can be done to them."""
+"""The real services as real processes over real servers, and what can be done to them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from urllib.request import urlopen
 
 from firstword import keys
 from firstword.child import ChildProcess
-from firstword.embedded import EmbeddedServer
 from firstword.streams import Streams
 from firstword.supervisor import last_lines, ready_address
+from tests.chaos.servers import Cluster, OneServer, Servers
 from tests.chaos.talk import MS_PER_CHAR
 from tests.chaos.wire import Wire
 from tests.support import eventually
@@ -30,8 +30,6 @@ MODULES = {
     "gateway": "services.tts_gateway",
 }
 ROOT = Path(__file__).resolve().parents[2]
-MAX_MEMORY_BYTES = 2**30
-"""For the audio of every session that spoke within the last two minutes."""
 START_S = 60.0
 STOP_S = 30.0
 _FENCED = re.compile(rb"^firstword_fenced_commits_total\{.*\} (\d+)", re.MULTILINE)
@@ -59,10 +57,12 @@ class Worker:
 class Deployment:
     """So many of each service, started together. The folder is for logs."""
 
-    def __init__(self, folder: Path, *, rtf: float = 0.6, **counts: int) -> None:
+    def __init__(
+        self, folder: Path, *, rtf: float = 0.6, cluster: bool = False, **counts: int
+    ) -> None:
         self.counts = {stage: counts.get(stage, 1) for stage in STAGES}
         self.workers: list[Worker] = []
-        self.server = EmbeddedServer(append_only=True, max_memory_bytes=MAX_MEMORY_BYTES)
+        self.servers: Servers = Cluster() if cluster else OneServer()
         self.streams: Streams
         self._folder = folder
         self._rtf = rtf
@@ -73,8 +73,8 @@ class Deployment:
     async def __aenter__(self) -> Self:
         try:
             self._resources.push_async_callback(self._stop)
-            await asyncio.to_thread(self.server.start)
-            self.streams = Streams(self.server.url)
+            await asyncio.to_thread(self.servers.start)
+            self.streams = Streams(self.servers.url)
             self._resources.push_async_callback(self.streams.close)
             await self._resources.enter_async_context(self.wire)
             await self.complete()
@@ -95,15 +95,29 @@ class Deployment:
         for worker in self.workers:
             if worker.alive:
                 await asyncio.to_thread(worker.child.kill)
-        await asyncio.to_thread(self.server.stop)
+        await asyncio.to_thread(self.servers.stop)
 
     def of(self, stage: str) -> list[Worker]:
         """The workers of a stage that live and are ready."""
         return [w for w in self.workers if w.stage == stage and w.alive and w.address]
 
+    @property
+    def server(self) -> OneServer:
+        """The one server, where there is one."""
+        if not isinstance(self.servers, OneServer):
+            raise TypeError("this deployment runs on a cluster")
+        return self.servers
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, where there is one."""
+        if not isinstance(self.servers, Cluster):
+            raise TypeError("this deployment runs on one server")
+        return self.servers
+
     def pids(self) -> list[int]:
-        """The server's and every living worker's."""
-        return [self.server.pid, *(worker.child.pid for worker in self._living())]
+        """Those of the servers and of every living worker."""
+        return [*self.servers.pids(), *(worker.child.pid for worker in self._living())]
 
     # -- starting and stopping --------------------------------------------------------------------
 
@@ -149,7 +163,7 @@ class Deployment:
     def _environ(self) -> dict[str, str]:
         upstream = f"ws://{self.wire.address}/invocations-bidirectional-stream"
         return {
-            "FIRSTWORD_REDIS_URL": self.server.url,
+            "FIRSTWORD_REDIS_URL": self.servers.url,
             "FIRSTWORD_UPSTREAM": upstream,
             "FIRSTWORD_SEGMENTER_PORT": "0",
             "FIRSTWORD_GATEWAY_PORT": "0",

@@ -17,6 +17,8 @@ from tests.support import eventually
 SEGMENT_BYTES = 32_000
 """Less than the shortest sentence takes on the wire."""
 MOVED_S = 20.0
+LATE_S = 0.5
+"""So much of what was written last is lost."""
 
 
 async def nothing(_play: Play) -> None:
@@ -166,8 +168,37 @@ async def rewind(play: Play) -> None:
     """The server goes back by half a second, as after a failover to a late replica."""
     await play.busiest("gateway")
     await play.deployment.streams.commands.save()
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(LATE_S)
     await asyncio.to_thread(play.deployment.server.restart, append_only=False)
+
+
+async def kill_a_master(play: Play) -> None:
+    """kill -9 of the master that says who the gateways are; its replica takes over."""
+    cluster = play.deployment.cluster
+    await play.busiest("gateway")
+    master = await asyncio.to_thread(cluster.primary_of, keys.workers("gateway"))
+    await asyncio.to_thread(cluster.fail_over, master)
+    await asyncio.to_thread(cluster.restore)
+
+
+def kill_every_master(*, late: bool = False) -> Faults:
+    """kill -9 of each master in its turn; its replica takes over, and it comes back as a replica.
+
+    With `late` the replica has not got the last half second.
+    """
+
+    async def faults(play: Play) -> None:
+        cluster = play.deployment.cluster
+        for number, master in enumerate(await asyncio.to_thread(cluster.primaries)):
+            await play.reached((1 + 3 * number) / 10)
+            await play.busiest("gateway")
+            if late:
+                await asyncio.to_thread(cluster.cut_off_replica, master)
+                await asyncio.sleep(LATE_S)
+            await asyncio.to_thread(cluster.fail_over, master)
+            await asyncio.to_thread(cluster.restore)
+
+    return faults
 
 
 POISON: tuple[dict[str, bytes], ...] = (

@@ -30,6 +30,8 @@ class Scenario:
     manner: Manner = field(default_factory=Manner)
     forgets: bool = False
     """The server loses data: a close that is lost with it leaves its session to the idle time."""
+    cluster: bool = False
+    """It is played on a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ async def play(
     """Let the sessions talk, do what the scenario does, and count what was heard."""
     began, before = time.monotonic(), cpu.now(deployment.pids())
     fenced = await deployment.note_fenced()
-    url = deployment.server.url
+    url = deployment.servers.url
     async with Firstword(url) as one, Firstword(url) as other:
         clients = [one, other] if scenario.manner.kind == "two publishers" else [one]
         numbers = range(first_number, first_number + sessions)

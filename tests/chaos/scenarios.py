@@ -41,6 +41,17 @@ SCENARIOS = (
     Scenario("server kill, no file", at(0.3, what=faults.lose_server), forgets=True),
     Scenario("FLUSHALL", at(0.3, what=faults.forget), forgets=True),
     Scenario("late replica", at(0.3, what=faults.rewind), forgets=True),
+    *(
+        replace(scenario, name=f"cluster: {scenario.name}", cluster=True)
+        for scenario in (
+            Scenario("calm", faults.nothing),
+            Scenario("kill -9 both", at(0.1, 0.5, what=kill("gateway", "segmenter"))),
+            Scenario("cancel storm", at(0.2, 0.5, what=kill("gateway", "segmenter")), CANCELS),
+            Scenario("mixed", faults.many(seed=2, count=5), LONG),
+            Scenario("masters", faults.kill_every_master(), LONG, forgets=True),
+            Scenario("late replicas", faults.kill_every_master(late=True), LONG, forgets=True),
+        )
+    ),
 )
 
 SHORT = Manner(turns=2, token_s=0.02, pause_s=0.4)
@@ -51,5 +62,8 @@ BRIEF = (
     Scenario("cut at deciles", at(0.1, what=faults.cut_at_every_decile), SHORT),
     Scenario("server kill, always", at(0.2, what=restart_server("always")), SHORT),
     Scenario("cancel storm, kill", at(0.2, what=kill("gateway")), replace(SHORT, kind="cancels")),
+    Scenario(
+        "cluster: a master", at(0.1, what=faults.kill_a_master), SHORT, forgets=True, cluster=True
+    ),
 )
 """What every change must live through: few sessions, the most telling faults."""
