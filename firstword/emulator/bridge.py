@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from firstword.emulator.eventstream import Message
-from firstword.errors import FirstwordError
+from firstword.errors import DecodeError, FirstwordError
 
 
 class Opcode(IntEnum):
@@ -106,9 +106,8 @@ def model_stream_error(code: str, message: str) -> Message:
 
 def stream_failure(error: FirstwordError) -> Message:
     """What the client learns when its own events cannot be taken."""
-    return Message(
-        {":message-type": "error", ":error-code": error.code, ":error-message": error.message}
-    )
+    code = "SerializationException" if isinstance(error, DecodeError) else error.code
+    return Message({":message-type": "error", ":error-code": code, ":error-message": error.message})
 
 
 def _refused(why: str) -> PartRefused:

@@ -20,9 +20,9 @@ from firstword.emulator.faults import Kind, StreamFaults
 from firstword.emulator.http2 import ClientGone, Stream
 from firstword.emulator.settings import Settings
 from firstword.emulator.signatures import EventChain
-from firstword.errors import FirstwordError
+from firstword.errors import DecodeError, FirstwordError
 
-_CLOSE_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 10.0
 _LAST_EVENT_TIMEOUT_S = 2.0
 _NORMAL, _GOING_AWAY, _PROTOCOL_ERROR, _POLICY = 1000, 1001, 1002, 1008
 
@@ -86,7 +86,6 @@ class Call:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._container.hang_up()
         return ending.why
 
     async def _end(self, ending: Ending, tasks: list[asyncio.Task[Ending]]) -> None:
@@ -119,12 +118,14 @@ class Call:
                     self._changed.clear()
                     await self._changed.wait()
                 self._stream.acknowledge(size)
+            if decoder.pending:
+                raise DecodeError("bad_event", "the request ends inside an event")
         except ClientGone:
             return Ending("client gone", code=_GOING_AWAY, client_gone=True)
         except FirstwordError as error:
             return Ending(error.message, stream_failure(error), _POLICY)
         self._half_close()
-        await asyncio.sleep(_CLOSE_TIMEOUT_S)
+        await asyncio.sleep(CLOSE_TIMEOUT_S)
         return Ending("client ended; the container did not answer the close")
 
     async def _forward(self, message: Message, bridge: ToContainer) -> None:

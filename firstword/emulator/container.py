@@ -19,6 +19,7 @@ from firstword.emulator.bridge import Frame, Opcode
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 _READ_BYTES = 64 * 1024
+_GOING_AWAY = 1001
 _OPCODES = {
     WireOpcode.CONT: Opcode.CONTINUATION,
     WireOpcode.TEXT: Opcode.TEXT,
@@ -131,7 +132,8 @@ class Container:
             self._flush()
 
     def hang_up(self) -> None:
-        """Let go of the connection; what was sent still arrives."""
+        """Let go of the connection, with a word if none was said; what was sent still arrives."""
+        self.close(_GOING_AWAY)
         self._writer.close()
 
     async def _read(self) -> None:

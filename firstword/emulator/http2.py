@@ -155,7 +155,7 @@ class Connection:
         self._latest = 0
 
     async def serve(self) -> None:
-        """Answer every request; returns when the connection is over and all answers have ended."""
+        """Answer every request until the connection is over; answers still open are cancelled."""
         self.h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
         self.h2.initiate_connection()
         # One stream that is not read must not hold up the others: the connection's window has room
@@ -175,6 +175,8 @@ class Connection:
                 stream.lose()
             with contextlib.suppress(OSError):
                 self._writer.close()
+            for task in self._tasks:
+                task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def abort(self) -> None:
@@ -268,6 +270,10 @@ class Connection:
         def done(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             del self._streams[number]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                stream.reset()
+                context = {"message": "an answer failed", "exception": error, "task": task}
+                asyncio.get_running_loop().call_exception_handler(context)
             for size in stream.left():
                 self.acknowledge(number, size)
 

@@ -76,6 +76,10 @@ class Emulator:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Break every connection off and take no more. Twice does no harm."""
         assert self._server is not None, "not started"  # noqa: S101
         self._server.close()
         for connection in self._connections:
@@ -132,23 +136,33 @@ class Emulator:
                 self._tell(f"{request_id} refused: {refused.status} {refused.message}")
                 await _refuse(stream, refused, request_id)
                 return
-            call = Call(stream, chain, container, faults, self.settings)
-            self._tell(f"{request_id} open: {wanted.target}")
-            self.calls.add(call)
             try:
-                await stream.respond(
-                    200,
-                    [
-                        ("content-type", "application/vnd.amazon.eventstream"),
-                        ("x-amzn-invoked-production-variant", wanted.variant),
-                        ("x-amzn-requestid", request_id),
-                    ],
-                )
-                self._tell(f"{request_id} {await call.run()}")
+                call = Call(stream, chain, container, faults, self.settings)
+                await self._carry(call, stream, wanted, request_id)
             finally:
-                self.calls.remove(call)
+                container.hang_up()
         except ClientGone:
             self._tell(f"{request_id} client gone")
+        except asyncio.CancelledError:
+            self._tell(f"{request_id} client's connection gone")
+            raise
+
+    async def _carry(self, call: Call, stream: Stream, wanted: Invocation, request_id: str) -> None:
+        """An open stream until its end. Raises ClientGone."""
+        self._tell(f"{request_id} open: {wanted.target}")
+        self.calls.add(call)
+        try:
+            await stream.respond(
+                200,
+                [
+                    ("content-type", "application/vnd.amazon.eventstream"),
+                    ("x-amzn-invoked-production-variant", wanted.variant),
+                    ("x-amzn-requestid", request_id),
+                ],
+            )
+            self._tell(f"{request_id} {await call.run()}")
+        finally:
+            self.calls.remove(call)
 
     def _admit(self, stream: Stream) -> tuple[EventChain, Invocation]:
         """Who asks, and for what. Raises Refused."""

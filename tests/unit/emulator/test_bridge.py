@@ -18,6 +18,7 @@ from firstword.emulator.bridge import (
     stream_failure,
 )
 from firstword.emulator.eventstream import Message
+from firstword.errors import DecodeError
 from tests.doubles.emulator_signer import part
 
 TEXT, BINARY, CONTINUATION = Opcode.TEXT, Opcode.BINARY, Opcode.CONTINUATION
@@ -109,3 +110,5 @@ def test_what_the_client_learns_at_the_end() -> None:
         ":error-code": "ValidationException",
         ":error-message": "no",
     }
+    unreadable = stream_failure(DecodeError("bad_crc", "damaged"))
+    assert unreadable.headers[":error-code"] == "SerializationException"
