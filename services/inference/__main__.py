@@ -6,6 +6,8 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from firstword import assets, telemetry
 from firstword.errors import FirstwordError
@@ -15,17 +17,45 @@ from services.inference.settings import InferenceSettings
 from services.inference.speaker import Speaker
 from services.inference.synthesizer import Synthesizer
 
+if TYPE_CHECKING:
+    from services.inference.text import Pronouncer
+
 SERVICE = "inference"
 
 
 def load_engine(settings: InferenceSettings) -> Synthesizer:
-    """Kokoro-82M on the CPU, from the assets that are installed here."""
+    """Kokoro-82M from the assets that are installed here, by the engine that is set."""
     # Imported in the engine's thread, not before: it takes seconds, and `/ping` answers meanwhile.
-    from services.inference.onnx import OnnxSynthesizer
     from services.inference.text import Pronouncer
 
     threads = settings.threads or max(1, _cores() // settings.workers)
-    return OnnxSynthesizer(assets.locate(os.environ), Pronouncer(), threads)
+    found = assets.locate(os.environ)
+    if settings.engine == "torch":
+        return _torch_engine(found, Pronouncer(), threads, settings)
+    from services.inference.onnx import OnnxSynthesizer
+
+    return OnnxSynthesizer(found, Pronouncer(), threads, settings.device)
+
+
+def _torch_engine(
+    found: assets.Assets, pronouncer: Pronouncer, threads: int, settings: InferenceSettings
+) -> Synthesizer:
+    if find_spec("torch") is None:
+        message = (
+            "FIRSTWORD_INFERENCE_ENGINE=torch, but torch is not installed; "
+            "docs/INFERENCE.md says how to install it"
+        )
+        raise FirstwordError("engine_missing", message)
+    from services.inference.torch import TorchOptions, TorchSynthesizer
+
+    options = TorchOptions(
+        settings.device,
+        settings.precision,
+        threads,
+        settings.max_batch,
+        everything=settings.batch == "everything",
+    )
+    return TorchSynthesizer(found, pronouncer, options)
 
 
 def _cores() -> int:

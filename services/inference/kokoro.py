@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from firstword.assets import Assets, AssetsError
+from firstword.errors import FirstwordError
 from firstword.session_protocol import Words
 from services.inference.audio import Trimmed, trim
 from services.inference.conjunctions import clause_starts
@@ -30,6 +32,10 @@ Style = npt.NDArray[np.float32]
 
 Frames = npt.NDArray[np.int64]
 """How many frames each token lasts, padding at both ends included: shape (tokens,)."""
+
+
+class EngineError(FirstwordError):
+    """The engine that the settings ask for cannot run here; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +111,9 @@ def to_audio(work: Work, samples: Samples, frames: Frames) -> Audio:
     """A waveform as the model made it, trimmed, with the times of its words."""
     trimmed = trim(samples, SAMPLE_RATE, work.piece.pause_s)
     words = _timed(work.piece, frames, trimmed)
-    return Audio(trimmed.samples, words, frames.astype("<i2").tobytes())
+    # Where silence ends may hang on the last bits of a sample, which may hang on the batch.
+    lengths = struct.pack("<2I", trimmed.lead, len(trimmed.samples))
+    return Audio(trimmed.samples, words, frames.astype("<i2").tobytes() + lengths)
 
 
 def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:

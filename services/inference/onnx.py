@@ -8,7 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from firstword.assets import Assets
-from services.inference.kokoro import SAMPLE_RATE, Frames, Front, Work, to_audio
+from services.inference.kokoro import (
+    SAMPLE_RATE,
+    EngineError,
+    Frames,
+    Front,
+    Work,
+    to_audio,
+)
 from services.inference.synthesizer import (
     Audio,
     Prepared,
@@ -25,19 +32,29 @@ from services.inference.text import Pronouncer
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
+_CPU: Final = "CPUExecutionProvider"
+_CUDA: Final = "CUDAExecutionProvider"
+
 DURATIONS: Final = "/encoder/Clip_output_0"
 """Tensor inside the published graph: frames per token, float, shape (1, tokens)."""
 
 
 class OnnxSynthesizer:
-    """The int8 export on the CPU. Deterministic: it draws no random numbers, `seed` is unused."""
+    """The int8 export. Deterministic: it draws no random numbers, `seed` is unused.
+
+    `device`: cpu, cuda, or auto for CUDA where this onnxruntime has it. Raises EngineError.
+    """
 
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, assets: Assets, pronouncer: Pronouncer, threads: int) -> None:
-        self._session = _load(assets.read_model(), threads)
+    def __init__(
+        self, assets: Assets, pronouncer: Pronouncer, threads: int, device: str = "cpu"
+    ) -> None:
+        providers = _providers(device)
+        self._session = _load(assets.read_model(), threads, providers)
         digest = assets.manifest.model.sha256[:16]
-        runtime = f"onnxruntime {onnxruntime.__version__} cpu"
+        where = "cuda" if _CUDA in providers else "cpu"
+        runtime = f"onnxruntime {onnxruntime.__version__} {where}"
         self._front = Front(assets, pronouncer, f"{digest} {runtime}")
         self.name = self._front.name
         self.voices = self._front.voices
@@ -69,15 +86,39 @@ class OnnxSynthesizer:
         return samples, frames[0].astype(np.int64)
 
 
-def _load(weights: bytes, threads: int) -> Any:
+def _providers(device: str) -> list[str]:
+    """What computes, in order of preference: ONNX Runtime leaves to the next what one cannot."""
+    if device == "cpu" or (device == "auto" and not _has_cuda()):
+        return [_CPU]
+    if not _has_cuda():
+        message = (
+            "FIRSTWORD_INFERENCE_DEVICE=cuda, but this onnxruntime has no CUDA: install "
+            "onnxruntime-gpu in the place of onnxruntime, or set cpu or auto"
+        )
+        raise EngineError("device_missing", message)
+    return [_CUDA, _CPU]
+
+
+def _has_cuda() -> bool:
+    return _CUDA in onnxruntime.get_available_providers()
+
+
+def _load(weights: bytes, threads: int, providers: list[str]) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Idle threads that spin would take the cores from the services beside us.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(
-        weights + _as_output(DURATIONS), options, providers=["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(
+        weights + _as_output(DURATIONS), options, providers=providers
     )
+    if _CUDA in providers and _CUDA not in session.get_providers():
+        message = (
+            "onnxruntime could not start CUDA (its log above says which library or device is "
+            "missing); install that, or set FIRSTWORD_INFERENCE_DEVICE=cpu"
+        )
+        raise EngineError("device_missing", message)
+    return session
 
 
 def _as_output(tensor: str) -> bytes:

@@ -20,6 +20,31 @@ class InferenceSettings:
         8080, "FIRSTWORD_INFERENCE_PORT", "Port; 0 picks a free one.", minimum=0, maximum=65535
     )
     voice: str = setting("af_heart", "FIRSTWORD_INFERENCE_VOICE", "Voice where none is asked for.")
+    engine: str = setting(
+        "onnx",
+        "FIRSTWORD_INFERENCE_ENGINE",
+        "What computes: onnx, or torch, which is not installed by default.",
+        choices=("onnx", "torch"),
+    )
+    device: str = setting(
+        "auto",
+        "FIRSTWORD_INFERENCE_DEVICE",
+        "What it computes on; auto is CUDA where the installed engine has it, else the CPU.",
+        choices=("auto", "cpu", "cuda"),
+    )
+    precision: str = setting(
+        "full",
+        "FIRSTWORD_INFERENCE_PRECISION",
+        "Of the torch engine on CUDA: half lets the vocoder compute in float16.",
+        choices=("full", "half"),
+    )
+    batch: str = setting(
+        "vocoder",
+        "FIRSTWORD_INFERENCE_BATCH",
+        "What torch makes for several pieces at once: the vocoder's part, which is exact, or "
+        "everything, which is quicker and may differ by a hundredth of full scale.",
+        choices=("vocoder", "everything"),
+    )
     threads: int = setting(
         0,
         "FIRSTWORD_INFERENCE_THREADS",
