@@ -28,8 +28,12 @@ def setting(
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
+    or_zero: bool = False,
 ) -> Any:
-    """A dataclass field read from the variable `env`; `help` is its line in the docs."""
+    """A dataclass field read from the variable `env`; `help` is its line in the docs.
+
+    With `or_zero`, 0 is allowed below the minimum: it turns off what the setting is about.
+    """
     return dataclasses.field(
         default=default,
         metadata={
@@ -38,6 +42,7 @@ def setting(
             "minimum": minimum,
             "maximum": maximum,
             "choices": choices,
+            "or_zero": or_zero,
         },
     )
 
@@ -88,6 +93,8 @@ def _parse(raw: str, hint: Any, limits: Mapping[str, Any]) -> Any:
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"must be {kind}")
+    if number == 0 and limits["or_zero"]:
+        return number
     low, high = limits["minimum"], limits["maximum"]
     if (low is not None and number < low) or (high is not None and number > high):
         bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)

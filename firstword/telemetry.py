@@ -59,7 +59,11 @@ client_first_audio = Histogram(
 
 segments = Counter("firstword_segments_total", "Segments by how they ended.", ["outcome"])
 turns = Counter("firstword_turns_total", "Turns by how they ended.", ["outcome"])
-errors = Counter("firstword_errors_total", "Error events published, by code.", ["code"])
+errors = Counter(
+    "firstword_errors_total",
+    "Error events published, by code; `other` is a synthesis backend's own.",
+    ["code"],
+)
 skipped = Counter(
     "firstword_skipped_messages_total",
     "Ingress messages that were not spoken, by reason (late, repeat, nothing_open, …).",
@@ -126,6 +130,33 @@ refused_requests = Counter(
     "Requests and frames of callers that were refused, by code.",
     ["code"],
 )
+
+ERROR_CODES = frozenset(
+    (
+        # of what was published
+        *("ambiguous_seq", "bad_field", "bad_msgpack", "bad_name", "missing_field", "no_session"),
+        *("nothing_to_do", "too_large", "bad_setting", "not_opened", "gap", "gap_skipped"),
+        # of the services
+        *("failed", "no_capacity", "overloaded", "server_full", "state_lost"),
+        # of the way to the backend
+        *("audio_torn", "audio_unannounced", "bad_json", "bad_message", "complete_unexpected"),
+        *("frame_too_large", "no_audio", "sample_rate_differs", "start_unexpected", "stopped"),
+        *("unknown_type", "upstream_forbidden", "upstream_lost", "upstream_no_credentials"),
+        *("upstream_no_region", "upstream_refused", "upstream_rejected", "upstream_throttled"),
+        *("upstream_timeout", "upstream_unavailable", "upstream_unreachable"),
+        # of our inference container
+        *("bad_voice", "busy", "draining", "engine_failed", "lang_mismatch", "loading"),
+        *("pronunciation_failed", "synthesis_stuck", "unknown_voice", "unsupported_lang"),
+        *("voice_damaged", "voices_mismatch"),
+    )
+)
+"""What error events say; a backend may say anything, and a label must not."""
+
+
+def count_error(code: str) -> None:
+    """An error event is published."""
+    errors.labels(code if code in ERROR_CODES else "other").inc()
+
 
 # Outcomes that dashboards divide by exist from the start, as zeros.
 for _outcome in ("done", "error", "cancelled"):

@@ -249,7 +249,7 @@ class PartitionReader:
                 retryable=True,
                 turn=getattr(messages[0], "turn", None),
             )
-            telemetry.errors.labels(event.code).inc()
+            telemetry.count_error(event.code)
             await self._streams.tell(held.session.name, event)
         return False
 
@@ -382,7 +382,7 @@ async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError
     """An entry nobody can use: to the dead letters; its session, if it names one, is told."""
     await put_aside(streams, stream, entry, error.code)
     if error.session is not None:
-        telemetry.errors.labels(error.code).inc()
+        telemetry.count_error(error.code)
         event = m.ErrorEvent(code=error.code, message=error.message, retryable=False)
         await streams.tell(error.session, event)
 

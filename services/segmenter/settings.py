@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS
 from firstword.settings import setting
 from services.segmenter.core import SegmenterOptions
+from services.segmenter.options import WAIT_S
 from services.segmenter.turns import Defaults
 
 
@@ -43,8 +44,11 @@ class SegmenterSettings:
     stall_s: float = setting(
         0.25,
         "FIRSTWORD_SEGMENTER_STALL_S",
-        "seconds without a token after which a likely sentence end is taken as one",
-        minimum=0,
+        "seconds without a token after which a likely sentence end is taken as one, at least 0.05; "
+        "0 is never",
+        minimum=WAIT_S[0],
+        maximum=WAIT_S[1],
+        or_zero=True,
     )
     max_chars: int = setting(
         400,
@@ -55,8 +59,10 @@ class SegmenterSettings:
     max_wait_s: float = setting(
         0.0,
         "FIRSTWORD_SEGMENTER_MAX_WAIT_S",
-        "longest time text may be held, cut at the last clause then; 0 is no limit",
-        minimum=0,
+        "longest time text may be held, cut at the last clause then, at least 0.05; 0 is no limit",
+        minimum=WAIT_S[0],
+        maximum=WAIT_S[1],
+        or_zero=True,
     )
     min_chars: int = setting(
         0, "FIRSTWORD_SEGMENTER_MIN_CHARS", "shorter segments join the next one", minimum=0

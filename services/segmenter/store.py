@@ -202,7 +202,7 @@ def _measure(outputs: Sequence[Output], last_id: str) -> None:
             case ForGateway(m.Segment(first=True, opened_at=opened_at)):
                 telemetry.segmentation.observe(max(0.0, seconds_between(opened_at, last_id)))
             case ForListeners(m.ErrorEvent(code=code)):
-                telemetry.errors.labels(code).inc()
+                telemetry.count_error(code)
             case CancelTurns():
                 telemetry.cancels.inc()
             case _:

@@ -113,7 +113,7 @@ class SessionRunner:
             self._poison.forget(self._session)
         broken = Entry(START, {name.encode(): value for name, value in saved.items()})
         await put_aside(self._streams, self._keys[0], broken, "broken_state")
-        telemetry.errors.labels(m.STATE_LOST.code).inc()
+        telemetry.count_error(m.STATE_LOST.code)
         payload = codec.pack(m.STATE_LOST, self._session)
         await self._streams.append(self._keys[2], {"m": payload})
         return Speech(self._session, limits, {"position": saved.get("position", START.encode())})
@@ -360,7 +360,7 @@ class SessionRunner:
                     telemetry.turns.labels(reason).inc()
                 case m.ErrorEvent(code=code):
                     telemetry.segments.labels("error").inc()
-                    telemetry.errors.labels(code).inc()
+                    telemetry.count_error(code)
                 case _:
                     pass
         if commit.drops:

@@ -173,7 +173,7 @@ class GatewayService:
         if int(raw or 0) >= rev:
             return
         event = m.STATE_LOST
-        telemetry.errors.labels(event.code).inc()
+        telemetry.count_error(event.code)
         await self._streams.append(keys.audio(session), {"m": codec.pack(event, session)})
         await self._ownership.offer([session])  # whoever owns it lets its keys expire one day
 

@@ -138,3 +138,14 @@ def test_the_segmenters_settings_become_the_defaults_of_its_sessions() -> None:
     options = defaults.options
     assert (options.mode, options.stall, options.max_chars) == ("eager", 0.5, 120)
     assert SegmenterSettings().defaults().options.mode == "safe"
+
+
+@pytest.mark.parametrize("name", ["MAX_WAIT_S", "STALL_S"])
+def test_waits_of_the_segmenter_are_off_or_long_enough_to_be_sane(name: str) -> None:
+    """A tiny one would have every session looked at all the time."""
+    variable = f"FIRSTWORD_SEGMENTER_{name}"
+    for wait in ("0", "0.0", "0.05", "2"):
+        load(SegmenterSettings, {variable: wait})
+    for wait in ("0.001", "-1", "0.049"):
+        with pytest.raises(SettingsError, match=variable):
+            load(SegmenterSettings, {variable: wait})
