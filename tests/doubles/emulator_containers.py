@@ -140,6 +140,8 @@ class FrameContainer:
         self.peers: list[FramePeer] = []
         self.answers = True
         """Whether an upgrade is answered."""
+        self.hang_up = False
+        """Whether a connection ends before its upgrade is answered."""
         self.connections = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -174,7 +176,7 @@ class FrameContainer:
         peer = FramePeer(writer, "", protocol)
         try:
             with contextlib.suppress(OSError):
-                while data := await reader.read(65_536):
+                while (data := await reader.read(65_536)) and not self.hang_up:
                     protocol.receive_data(data)
                     for event in protocol.events_received():
                         if isinstance(event, Request) and self.answers:

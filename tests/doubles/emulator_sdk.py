@@ -35,13 +35,20 @@ class Trusting(AWSCRTHTTPClient):
         options = crt_io.TlsContextOptions()
         options.override_default_trust_store(ca_pem)
         self._tls_ctx = crt_io.ClientTlsContext(options)
+        self._writers: list[asyncio.Task[None]] = []
 
     def __deepcopy__(self, memo: Any) -> Trusting:
         return self
 
     async def _await_response(self, stream: Any) -> Any:
-        stream._writer.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._writers.append(stream._writer)
         return await super()._await_response(stream)
+
+    async def close(self) -> None:
+        await super().close()
+        for writer in self._writers:
+            writer.cancel()
+        await asyncio.gather(*self._writers, return_exceptions=True)
 
 
 class Credentials:
