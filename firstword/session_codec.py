@@ -35,6 +35,9 @@ MAX_SERVER_FRAME_BYTES: Final = 8 << 20
 MAX_NAME_CHARS: Final = 256
 """Longest id, voice, language or plan."""
 
+MAX_LEXICON_WORDS: Final = 200
+"""Most words that a request may bring its own pronunciations for."""
+
 Frame: TypeAlias = str | bytes
 T = TypeVar("T")
 
@@ -53,6 +56,7 @@ def encode_client(message: ClientMessage) -> str:
                 "lang": message.lang,
                 "deadline_ms": message.deadline_ms,
                 "plan": message.plan,
+                "lexicon": message.lexicon or None,
                 "first": message.first or None,
             }
             body |= {name: value for name, value in optional.items() if value is not None}
@@ -147,6 +151,7 @@ def _decode_synthesize(fields: _Fields) -> Synthesize:
         skip_samples=fields.get("skip_samples", _natural, 0),
         plan=fields.optional("plan", _name),
         first=fields.get("first", _boolean, False),
+        lexicon=fields.optional("lexicon", _lexicon),
     )
 
 
@@ -268,6 +273,16 @@ def _name(value: object) -> str:
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise TypeError(f"at most {MAX_NAME_CHARS} printable characters")
     return name
+
+
+def _lexicon(value: object) -> dict[str, str]:
+    wanted = f"an object of at most {MAX_LEXICON_WORDS} words, each with what is said for it"
+    if not isinstance(value, dict) or len(value) > MAX_LEXICON_WORDS:
+        raise TypeError(wanted)
+    try:
+        return {_name(word): _name(said) for word, said in value.items()}
+    except TypeError:
+        raise TypeError(wanted) from None
 
 
 def _boolean(value: object) -> bool:

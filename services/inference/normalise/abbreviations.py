@@ -1,0 +1,88 @@
+"""Words that are written short: Dr., e.g., St., No. 5, World War II, initials. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.rules import Rule, any_of, ends_text, rule
+
+_ROMAN: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_ROMAN_PATTERN: Final = r"(?=[IVXLC])(?:C{0,3})(?:X[CL]|L?X{0,3})(?:I[XV]|V?I{0,3})"
+
+
+def rules(language: Language) -> list[Rule]:
+    """What is always short for something, and what is so in front of a number or a name only."""
+    numbered, reigns = any_of(language.table("numbered")), any_of(language.table("reigns"))
+    before_number, before_name = language.table("before_number"), language.table("before_name")
+    anywhere, streets = language.table("anywhere"), language.table("street_or_saint")
+    roman = rf"(?P<x>{_ROMAN_PATTERN})(?!\w|['’])"
+    made = [
+        rule("l", rf"{reigns} {roman}", _reign),
+        rule("l", rf"{numbered} {roman}", _chapter),
+        rule("l", rf"({any_of(streets)})\.?(?!\w)", _street_or_saint),
+        rule("l", rf"({any_of(before_number)})(?=[ ]?#?\d)", _Short(before_number)),
+        rule("l", rf"({any_of(before_name)})(?=[ ]+[^\W\d_a-z])", _Short(before_name)),
+        rule("l", rf"({any_of(anywhere)})(?!\w)", _Short(anywhere), re.IGNORECASE),
+    ]
+    if language.family == "en":
+        made.append(rule("l", r"[A-Za-z](?:\.[A-Za-z]){1,5}\.?(?!\w)", _initialism))
+        made.append(rule("l", r"([A-Z])\.(?=[ ][A-Z])", _initial))
+    return made
+
+
+class _Short:
+    """Says the long form that a table has."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+
+    def __call__(self, found: re.Match[str], _language: Language) -> str | None:
+        written = found[1]
+        said = self._words.get(written, self._words.get(written.lower()))
+        if said is None:
+            return None
+        return said + ("." if written.endswith(".") and ends_text(found) else "")
+
+
+def _street_or_saint(found: re.Match[str], language: Language) -> str | None:
+    """Behind a name it is a street (Baker St.), in front of one a saint (St. Louis)."""
+    saint, street = language.table("street_or_saint")[found[1]]
+    before = found.string[max(0, found.start() - 30) : found.start()].split()
+    after = found.string[found.end() : found.end() + 2]
+    behind_name = bool(before) and before[-1][0].isupper() and before[-1][-1].isalnum()
+    if after[:1] == " " and after[1:].isupper() and not behind_name:
+        return str(saint)
+    if not behind_name and not found[0].endswith("."):
+        return None
+    dot = "." if found[0].endswith(".") and ends_text(found) else ""
+    return f"{street if behind_name else saint}{dot}"
+
+
+def _chapter(found: re.Match[str], language: Language) -> str:
+    return language.cardinal(str(_value(found["x"])))
+
+
+def _reign(found: re.Match[str], language: Language) -> str | None:
+    ordinal = language.ordinal(str(_value(found["x"])))
+    return f"{language.word('the')} {ordinal}".strip()
+
+
+def _value(roman: str) -> int:
+    values = [_ROMAN[letter] for letter in roman]
+    following = [*values[1:], 0]
+    return sum(-v if v < after else v for v, after in zip(values, following, strict=True))
+
+
+def _initialism(found: re.Match[str], language: Language) -> str:
+    return language.letters(found[0]) + ("." if found[0].endswith(".") and ends_text(found) else "")
+
+
+def _initial(found: re.Match[str], language: Language) -> str | None:
+    """The J of J. Smith: not the I that ends a sentence, nor the B of plan B."""
+    before = found.string[max(0, found.start() - 20) : found.start()].split()
+    if found[1] == "I" or (before and before[-1].lower() in language.tables["lettered"]):
+        return None
+    return language.letters(found[1])

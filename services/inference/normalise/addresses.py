@@ -1,0 +1,112 @@
+"""Mail addresses, links, names of hosts and files, handles, tags. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
+
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,6}[A-Za-z]{2,24}"
+_TAIL = r"(?::\d{1,5})?((?:[/?#][^\s<>\"'”’»)\]}，。]{0,2000})?)"
+
+
+def rules(language: Language) -> list[Rule]:
+    """The label of a link, mail, links with and without a scheme, files, handles, tags."""
+    domains, files = any_of(language.tables["domains"]), any_of(language.tables["files"])
+    label = r"([A-Za-z0-9_-]{1,64}\.){1,6}"
+    return [
+        rule("s", r"\[([^\[\]\n]{1,200})\]\([^()\s]{0,2000}\)", _label),
+        rule("ld", rf"(?:mailto:)?[\w.+-]{{1,64}}@{_HOST}", _mail),
+        rule("l", rf"(?:https?|ftp)://({_HOST}|[\w.-]{{1,80}}){_TAIL}", _link, re.IGNORECASE),
+        rule("l", rf"(www\.{_HOST}){_TAIL}", _link, re.IGNORECASE),
+        rule(
+            "ld",
+            rf"((?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,5}}{domains})(?![\w@]|\.\w){_TAIL}",
+            _link,
+        ),
+        rule("ld", rf"{label}{files}(?![\w@]|\.\w)", _file),
+        rule("s", r"\.([A-Za-z]{2,12})(?!\w)", _dotted),
+        rule("s", r"@(\w{1,64}(?:[.]\w{1,64}){0,3})", _handle),
+        rule("s", r"#([^\W\d_]\w{0,63})", _tag),
+        rule("s", r"(?:[~.]{0,2}/[\w.+-]{1,64}){2,12}/?", _path),
+        rule("l", r"[^\W\d_]{1,40}(?:_\w{1,40}){1,8}", _snake),
+    ]
+
+
+def _label(found: re.Match[str], language: Language) -> str:
+    return found[1]
+
+
+def _mail(found: re.Match[str], language: Language) -> str:
+    address = found[0].removeprefix("mailto:")
+    name, _, host = address.partition("@")
+    return f"{_said(name, language)} {language.word('at')} {_said(host, language)}"
+
+
+def _link(found: re.Match[str], language: Language) -> str | None:
+    """The host; and the path behind it where it is short and made of words."""
+    host, rest = found[1], found[2]
+    path = rest.rstrip(".!?,;:")
+    ending = rest[len(path) :]
+    host = re.sub(r"^www\.", "", host, flags=re.IGNORECASE)
+    said = _said(host, language)
+    steps = [step for step in path.split("/") if step]
+    if len(steps) < 4 and all(re.fullmatch(r"[A-Za-z][A-Za-z_.-]{0,30}", step) for step in steps):
+        said = f" {language.word('slash')} ".join(
+            [said, *(_said(step, language) for step in steps)]
+        )
+    return said + ending
+
+
+def _file(found: re.Match[str], language: Language) -> str:
+    return _said(found[0], language)
+
+
+def _dotted(found: re.Match[str], language: Language) -> str | None:
+    """.NET, .env: a name that begins with a dot."""
+    if is_after_word(found) or found.string[found.start() - 1 : found.start()] == ".":
+        return None
+    return f"{language.word('dot')} {_part(found[1], language)}"
+
+
+def _handle(found: re.Match[str], language: Language) -> str | None:
+    return None if is_after_word(found) else f"{language.word('at')} {_said(found[1], language)}"
+
+
+def _tag(found: re.Match[str], language: Language) -> str | None:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", found[1])
+    return None if is_after_word(found) else f"{language.word('hashtag')} {words}"
+
+
+def _path(found: re.Match[str], language: Language) -> str | None:
+    return None if is_after_word(found) else _said(found[0], language)
+
+
+def _snake(found: re.Match[str], language: Language) -> str:
+    return found[0].replace("_", " ")
+
+
+def _said(text: str, language: Language) -> str:
+    """Parts and the marks between them by their names; a hyphen is a space."""
+    names = language.table("marks")
+    parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", text)
+    said = [
+        language.digits(part)
+        if part[0].isdecimal()
+        else _part(part, language)
+        if part[0].isalpha()
+        else names.get(part, "")
+        for part in parts
+    ]
+    return " ".join(word for word in said if word)
+
+
+def _part(word: str, language: Language) -> str:
+    """A word, or letter by letter where nobody could read it."""
+    known: str | None = language.table("address_words").get(word.lower())
+    if known is not None:
+        return known
+    if len(word) <= 4 and not re.search("[aeiouyAEIOUY]", word) and word.isascii():
+        return language.letters(word)
+    return word

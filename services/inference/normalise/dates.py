@@ -1,0 +1,129 @@
+"""Days and months: 2024-05-01, 05/01/2024, May 1, 1 May 2024, Jan. 5, 2024-05-01T10:30Z. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import up_to
+from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
+
+_YEAR = r"(1\d{3}|20\d{2}|2[1-9]\d{2})"
+
+
+def rules(language: Language) -> list[Rule]:
+    """Numbers first, then months by name, in front of the day and behind it."""
+    months = any_of(_months(language))
+    day = r"(3[01]|[12]\d|0?[1-9])"
+    th = language.tables["day_marks"]
+    to = r"(?:[ ]?[-–—][ ]?(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?)?"
+    of = language.tables["day_of"]
+    year = rf"(?:,?[ ](?:{of})?{_YEAR}(?![\d,.:/-]\d|\d))?"
+    # "May 5" is a day, "may 5 people" is not: months that are words need their capital.
+    made = [
+        rule("d", rf"{_YEAR}([-/.])(0?[1-9]|1[0-2])\2{day}(?!\d|[-/.]\d)(?:T(?=\d))?", _iso),
+        rule("d", r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/]|[.-]\d)", _numeric),
+        rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})\.?(?!\w){year}", _day_month),
+    ]
+    if language.family == "en":
+        made.append(rule("ds", r"(?:(\d\d)|(['’])?)(\d0)['’]?s(?!\w)", _decade))
+        made.append(
+            rule(
+                "l",
+                rf"({months})\.?[ ]{day}{th}{to}(?![\w%]|[.,:/-]\d|[ ]?(?:%|am\b|pm\b)){year}",
+                _month_day,
+            )
+        )
+    short = any_of(language.table("month_short"))
+    weekdays = any_of(language.table("weekday_short"))
+    made.append(rule("l", rf"(?P<x>({short})\.?)(?=[ ]{_YEAR}(?!\d))", _month))
+    made.append(rule("l", rf"({weekdays})(?:\.(?=,?[ ]\w)|(?=,[ ]))", _weekday))
+    return made
+
+
+def _months(language: Language) -> dict[str, str]:
+    names = {name: name for name in language.tables["months"]}
+    return names | dict(language.table("month_short"))
+
+
+def _say(year: str | None, month: str, day: str, last: str | None, language: Language) -> str:
+    said = _day(day, language)
+    if last:
+        said = up_to(said, _day(last, language), language)
+    if language.tables["date_order"] == "mdy":
+        date = f"{month} {said}"
+    else:
+        date = language.tables["day_month"].format(day=said, month=month)
+    if not year:
+        return date
+    template: str = language.tables["date_year"]
+    return template.format(date=date, year=language.year(year))
+
+
+def _day(day: str, language: Language) -> str:
+    digits = day.lstrip("0")
+    if language.family == "en" or digits in language.table("first_days"):
+        return language.ordinal(digits, "short" if language.family == "es" else "m")
+    return language.cardinal(digits)
+
+
+def _iso(found: re.Match[str], language: Language) -> str:
+    year, _, month, day = found.groups()
+    said = _say(year, language.tables["months"][int(month) - 1], day, None, language)
+    return said + (f" {language.word('time_at')}" if found[0].endswith("T") else "")
+
+
+def _numeric(found: re.Match[str], language: Language) -> str | None:
+    first, mark, second, year = found.groups()
+    month_first = language.tables["date_order"] == "mdy" and mark != "."
+    month, day = (first, second) if month_first else (second, first)
+    if int(month) > 12:
+        month, day = day, month
+    if not 1 <= int(month) <= 12 or not 1 <= int(day) <= 31:
+        return None
+    if len(year) == 2:
+        if mark != "/":
+            return None
+        year = f"20{year}" if int(year) < 70 else f"19{year}"
+    return _say(year, language.tables["months"][int(month) - 1], day, None, language)
+
+
+def _day_month(found: re.Match[str], language: Language) -> str | None:
+    day, last, month, year = found.groups()
+    return _say(year, _months(language)[month], day, last, language)
+
+
+def _month_day(found: re.Match[str], language: Language) -> str | None:
+    month, day, last, year = found.groups()
+    said = f"{_months(language)[month]} {_day(day, language)}"
+    if last:
+        said = up_to(said, _day(last, language), language)
+    return said + (f", {language.year(year)}" if year else "")
+
+
+def _month(found: re.Match[str], language: Language) -> str | None:
+    months = _months(language)
+    return months.get(found["x"]) or months[found["x"].rstrip(".")]
+
+
+def _weekday(found: re.Match[str], language: Language) -> str | None:
+    name: str = language.table("weekday_short")[found[1]]
+    return name
+
+
+def _decade(found: re.Match[str], language: Language) -> str | None:
+    century, mark, tens = found.groups()
+    if not century and not mark and (is_after_word(found) or not _of_people(found)):
+        return None
+    if century and tens == "00":
+        return f"{language.year(century + tens)}s" if century != "20" else "two thousands"
+    name = language.cardinal(tens)
+    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{language.cardinal(century)} {plural}" if century else plural
+
+
+def _of_people(found: re.Match[str]) -> bool:
+    """`in her 30s`, `the 80s`: other numbers with an s are seconds."""
+    before = found.string[max(0, found.start() - 12) : found.start()].lower().rstrip()
+    words = ("the", "her", "his", "their", "my", "our", "your", "early", "late", "mid", "mid-")
+    return before.endswith(words)

@@ -1,0 +1,118 @@
+"""Amounts of money: $5, 15,50 €, US$3.2bn, 5 million USD. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import up_to
+from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word, number, rule
+
+
+def rules(language: Language) -> list[Rule]:
+    """The sign in front, behind, or the code of the currency on either side."""
+    # Prices keep the marks of the country they come from: 1.234,56 and 15,50.
+    n = rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}(?![\d,])|{number(language)})"
+    signs, codes = any_of(language.table("currencies")), any_of(language.table("codes"))
+    scale = rf"(?:[ \u00a0\u202f]?({any_of(language.table('magnitudes'))})(?!\w)\.?)?"
+    gap = r"[ \u00a0\u202f]?"
+    end = r"(?![\d])"
+    per = r"(?:/([A-Za-z]{1,12})(?!\w))?"
+    return [
+        rule(
+            "sl",
+            rf"(?P<sign>{signs}|{codes}){gap}({n}){scale}(?:{DASH}(?P=sign)?({n}){scale})?{per}{end}",
+            _in_front,
+        ),
+        rule(
+            "d",
+            rf"({n}){scale}(?:{DASH}({n}){scale})?{gap}(?P<sign>{signs}|{codes})(?!\w){per}",
+            _behind,
+        ),
+    ]
+
+
+def _in_front(found: re.Match[str], language: Language) -> str | None:
+    sign, first, scale, last, last_scale, per = found.groups()
+    if sign[0].isalpha() and is_after_word(found):
+        return None
+    return _amount(found, language, sign, first, scale, last, last_scale, per)
+
+
+def _behind(found: re.Match[str], language: Language) -> str | None:
+    first, scale, last, last_scale, sign, per = found.groups()
+    return _amount(found, language, sign, first, scale, last, last_scale, per)
+
+
+def _amount(
+    found: re.Match[str], language: Language, sign: str, first: str, *parts: str | None
+) -> str:
+    scale, last, last_scale, per = parts
+    names = language.table("currencies")[language.table("codes").get(sign, sign)]
+    if last:
+        low = _scaled(first, scale, language) if scale else language.number(first, names[4])
+        said = f"{up_to(low, _scaled(last, last_scale, language), language)}"
+        said = _of(said, last_scale, names, language)
+    elif scale:
+        said = _of(
+            _scaled(first, scale, language),
+            scale,
+            names,
+            language,
+            one=_is_adjective(found, language),
+        )
+    else:
+        said = _exact(first, names, language, one=_is_adjective(found, language))
+    return said + (f" {language.word('per')} {per}" if per else "")
+
+
+def _scaled(amount: str, scale: str | None, language: Language) -> str:
+    if not scale:
+        return language.number(amount)
+    one, many = language.table("magnitudes")[scale]
+    return language.joined([language.number(amount, "m"), one if language.is_one(amount) else many])
+
+
+def _of(
+    said: str, scale: str | None, names: Sequence[str], language: Language, one: bool = False
+) -> str:
+    """`cinq millions d'euros`: what stands between a large number and its noun."""
+    name = names[0] if one else names[1]
+    if scale:
+        link = language.table("magnitude_elided").get(name[0], language.word("magnitude_of"))
+        name = f"{link}{name}"
+    return language.joined([said, name])
+
+
+def _exact(amount: str, names: Sequence[str], language: Language, *, one: bool) -> str:
+    singular, plural, cent, cents, gender = names
+    whole, point, decimals = language.plain(amount).partition(".")
+    if not cent or (point and len(decimals) != 2):
+        single = one or (language.is_one(amount))
+        return language.joined([language.number(amount, gender), singular if single else plural])
+    said = []
+    if int(whole) or not point or not int(decimals):
+        said.append(
+            language.joined(
+                [language.cardinal(whole, gender), singular if one or whole == "1" else plural]
+            )
+        )
+    if point and int(decimals):
+        small = decimals.lstrip("0")
+        said.append(
+            language.joined([language.cardinal(small, "m"), cent if small == "1" else cents])
+        )
+    return f" {language.word('cents_join')} ".join(said)
+
+
+def _is_adjective(found: re.Match[str], language: Language) -> bool:
+    """`a $5 bill` is a five dollar bill."""
+    before = found.string[max(0, found.start() - 3) : found.start()].lower().lstrip()
+    after = found.string[found.end() : found.end() + 2]
+    return (
+        language.family == "en"
+        and before == "a "
+        and after[:1] in (" ", "-")
+        and after[1:].isalpha()
+    )

@@ -1,0 +1,65 @@
+"""What a rule is, and the patterns that several kinds of rules share. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias
+
+from services.inference.normalise.language import Language
+
+Say: TypeAlias = Callable[[re.Match[str], Language], str | None]
+"""What is said for a match; None if it is not what it looked like."""
+
+DASH: Final = r"(?:[-–—‒−]|[ ][–—‒-][ ])"
+"""Between two numbers: up to."""
+
+NOT_MORE: Final = r"(?![\d\w])"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`pattern` is tried where a letter, a digit or a sign stands (`starts`).
+
+    What is replaced is the group `x` where the pattern has one, else the whole match.
+    """
+
+    starts: str
+    pattern: re.Pattern[str]
+    say: Say
+
+
+def rule(starts: str, pattern: str, say: Say, flags: int = 0) -> Rule:
+    """`starts`: `l`, `d`, `s`, or several; `z` for a sign that nothing else spoke for."""
+    return Rule(starts, re.compile(pattern, flags), say)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern for one of these words, the longest that fits; for nothing if none."""
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return "(?:" + "|".join(re.escape(word) for word in ordered) + ")" if ordered else "(?!)"
+
+
+@cache
+def number(language: Language) -> str:
+    """A number as the language writes it. Every repetition ends where digits end."""
+    group = f"[{language.tables['group']}]"
+    sizes = rf"(?:\d{{1,3}}(?:{group}\d{{3}})+(?!\d|,\d)|\d{{1,2}}(?:,\d{{2}})+,\d{{3}})"
+    if language.tables["decimal"] == ".":
+        decimals = r"(?:\.\d+)?"
+    else:  # a point before three digits is a thousand there, any other one is meant as decimal
+        decimals = r"(?:,\d+|\.\d{1,2}(?!\d)|\.\d{4,})?"
+    return rf"(?:{sizes}(?!\d){decimals}|\d+{decimals})"
+
+
+def is_after_word(found: re.Match[str]) -> bool:
+    """Whether the match stands directly behind a letter, a digit or a closing bracket."""
+    before = found.string[found.start() - 1 : found.start()]
+    return (before.isalnum() and not "\u3040" <= before <= "\u9fff") or before in (")", "]")
+
+
+def ends_text(found: re.Match[str]) -> bool:
+    """Whether nothing but closing marks comes behind the match."""
+    return not found.string[found.end() : found.end() + 4].strip(" )\"'”’»]*\n")

@@ -1,0 +1,63 @@
+"""Signs: %, &, =, arrows, powers, Greek letters; and those that stand before a number. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.rules import Rule, is_after_word, rule
+
+_POWERS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
+
+
+def rules(language: Language) -> list[Rule]:
+    """Powers, arrows, dashes, single signs."""
+    return [
+        rule("z", r"\^\(?(-?\d{1,3})\)?|([⁻]?[⁰¹²³⁴-⁹]{1,4})", _power),
+        rule("z", r"[₀-₉]{1,4}", _index),
+        rule("z", r"-->?|=>|->|<-", _arrow),
+        rule("z", r"[*×·x](?=[ ]?\d)", _times),
+        rule("z", r"[^\w\s]", _sign),
+    ]
+
+
+def prefix(text: str, at: int, language: Language) -> str | None:
+    """What a sign directly before a number is called there: minus, about, number."""
+    before = text[at - 1 : at] if at else ""
+    if before.isalnum() or before in (")", "]", text[at]):
+        return None
+    name: str | None = language.table("prefixes").get(text[at])
+    return name
+
+
+def _power(found: re.Match[str], language: Language) -> str | None:
+    if not found.string[found.start() - 1 : found.start()].strip() and not found[1]:
+        return None
+    exponent = (found[1] or found[2]).translate(_POWERS)
+    named: str | None = language.table("powers").get(exponent)
+    if named is not None:
+        return named
+    minus = f"{language.word('minus')} " if exponent[0] == "-" else ""
+    return f"{language.word('power')} {minus}{language.cardinal(exponent.lstrip('-'))}"
+
+
+def _index(found: re.Match[str], language: Language) -> str:
+    return language.cardinal(found[0].translate(_POWERS))
+
+
+def _arrow(found: re.Match[str], language: Language) -> str:
+    return "—" if found[0] == "--" else language.word("to")
+
+
+def _times(found: re.Match[str], language: Language) -> str | None:
+    before = found.string[max(0, found.start() - 2) : found.start()].rstrip()
+    return language.word("times") if before[-1:].isdecimal() else None
+
+
+def _sign(found: re.Match[str], language: Language) -> str | None:
+    sign = found[0]
+    if sign == "/" and is_after_word(found):
+        return " "
+    name: str | None = language.table("signs").get(sign)
+    return name

@@ -1,0 +1,113 @@
+"""Times of day and ratios: 10:30 a.m., 14:05, 3pm, 12h30, 16:9. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import up_to
+from services.inference.normalise.rules import Rule, ends_text, rule
+
+_HALF = r"(?:[ \u00a0\u202f]?([aApP])\.?[ ]?[mM](?:\.|(?!\w)))"
+_CLOCK = r"([01]?\d|2[0-4])"
+
+
+def rules(language: Language) -> list[Rule]:
+    """Times with a half of the day, times without, ratios."""
+    made = [
+        rule(
+            "d",
+            rf"{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}?[ ]?[-–—][ ]?{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}",
+            _span,
+        ),
+        rule("d", rf"{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}", _half),
+        rule(
+            "d",
+            rf"{_CLOCK}:([0-5]\d)(?::([0-5]\d)(?:\.\d{{1,6}})?)?(Z(?!\w))?(?![:\d]|\.\d)",
+            _clock,
+        ),
+        rule("d", r"(\d{1,5}):(\d{1,5})(?![:\d]|\.\d)", _ratio),
+    ]
+    optional = "" if language.family == "en" else "?"  # 5h is five hours there
+    made.insert(0, rule("d", rf"{_CLOCK}[ ]?h[ ]?([0-5]\d){optional}(?!\w)", _hours))
+    return made
+
+
+def _span(found: re.Match[str], language: Language) -> str:
+    hour, minute, first_half, last_hour, last_minute, half = found.groups()
+    first, last = _named(hour, minute, language), _named(last_hour, last_minute, language)
+    if first_half:
+        first = f"{first} {_half_of_day(first_half, language)}"
+    return f"{up_to(first, last, language)} {_half_of_day(half, language)}{_end(found)}"
+
+
+def _half(found: re.Match[str], language: Language) -> str:
+    hour, minute, half = found.groups()
+    return f"{_named(hour, minute, language)} {_half_of_day(half, language)}{_end(found)}"
+
+
+def _half_of_day(letter: str, language: Language) -> str:
+    name: str = language.table("half_days")[letter.lower()]
+    return name
+
+
+def _end(found: re.Match[str]) -> str:
+    """The point of an abbreviation that ends the text ends the sentence too."""
+    return "." if found[0].endswith(".") and ends_text(found) else ""
+
+
+def _named(hour: str, minute: str | None, language: Language) -> str:
+    """`three oh five`; the hour alone where there are no minutes."""
+    said = _hour(hour, language)
+    if minute and int(minute):
+        said = language.joined([said, _minutes(minute, language)])
+    return said
+
+
+def _hour(hour: str, language: Language) -> str:
+    return language.cardinal(hour.lstrip("0") or "0", language.tables["hour_gender"])
+
+
+def _minutes(minute: str, language: Language) -> str:
+    if minute[0] == "0" and language.family == "en":
+        return f"oh {language.cardinal(minute[1])}"
+    return language.cardinal(minute.lstrip("0"))
+
+
+def _clock(found: re.Match[str], language: Language) -> str:
+    hour, minute, second, zulu = found.groups()
+    said = _on_the_clock(hour, minute, language)
+    if second:
+        name = language.tables["second_names"][0 if second == "01" else 1]
+        amount = language.cardinal(second.lstrip("0") or "0")
+        said = language.joined([said, language.word("and"), amount, name])
+    return said + (f" {language.letters('UTC')}" if zulu else "")
+
+
+def _on_the_clock(hour: str, minute: str, language: Language) -> str:
+    if language.family != "en":
+        return _with_hours(hour, minute, language)
+    if int(minute):
+        return _named(hour, minute, language)
+    if int(hour) in (0, 24):
+        return "midnight"
+    return " ".join([_hour(hour, language), "o'clock" if int(hour) < 13 else "hundred"])
+
+
+def _hours(found: re.Match[str], language: Language) -> str:
+    return _on_the_clock(found[1], found[2] or "00", language)
+
+
+def _with_hours(hour: str, minute: str, language: Language) -> str:
+    """`douze heures trente`: the language's own pattern, with minutes and without."""
+    said = _hour(hour, language)
+    one = "one" if int(hour) == 1 else "many"
+    if not int(minute):
+        template: str = language.table("clock")[one]
+        return template.format(hour=said)
+    template = language.table("clock")[f"{one}_minutes"]
+    return template.format(hour=said, minute=_minutes(minute, language))
+
+
+def _ratio(found: re.Match[str], language: Language) -> str:
+    return up_to(language.cardinal(found[1]), language.cardinal(found[2]), language)

@@ -1,0 +1,84 @@
+"""Numbers with a unit of measure: 5 kg, 20 °C, 60 km/h, 3.5 %. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import up_to
+from services.inference.normalise.rules import DASH, Rule, any_of, number, rule
+
+
+def rules(language: Language) -> list[Rule]:
+    """Units that may stand apart from their number, and those that must stand at it."""
+    n = number(language)
+    scales = any_of(language.table("scales"))
+    apart, attached = language.table("units"), language.table("attached_units")
+    quantity = rf"({n})(?:{DASH}({n}))?"
+    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°/])"
+    made = [
+        rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
+        rule("d", rf"{quantity}[ \u00a0\u202f]?({any_of(apart)}){end}", _measure),
+        rule("d", rf"{quantity}({any_of(attached)}){end}", _measure),
+        rule("d", rf"({n})[ ]?({scales})(?!\w)", _scaled),
+    ]
+    # 1h30m: units of time in a row are one amount.
+    if language.table("durations"):
+        hours, minutes, seconds = (any_of(names) for names in language.tables["durations"])
+        pattern = (
+            rf"(?:(\d{{1,3}})[ ]?{hours}[ ]?)?(\d{{1,2}})[ ]?{minutes}"
+            rf"(?:[ ]?(\d{{1,2}})[ ]?{seconds})?(?!\w)"
+        )
+        made.insert(0, rule("d", pattern, _duration))
+    return made
+
+
+def _scaled(found: re.Match[str], language: Language) -> str | None:
+    """1.5M, 7B: a million, a billion."""
+    number_, sign = found[1], found[2]
+    after = found.string[found.end() : found.end() + 2]
+    if sign in ("k", "K") and len(number_) < 3:
+        return None  # 4K, 10k: said as they are written
+    if sign == "B" and after[1:].isupper():
+        return None  # 221B Baker Street
+    return f"{language.number(number_)} {language.table('scales')[sign]}"
+
+
+def names_of(unit: str, language: Language) -> Sequence[str]:
+    """Singular, plural and gender of a unit."""
+    apart: Sequence[str] | None = language.table("units").get(unit)
+    names: Sequence[str] = apart or language.table("attached_units").get(unit, (unit, unit, "m"))
+    return names
+
+
+def _measure(found: re.Match[str], language: Language) -> str | None:
+    first, last, unit, per = found.groups()
+    singular, plural, gender = names_of(unit, language)
+    said = language.number(first, gender)
+    if last:
+        said = up_to(said, language.number(last, gender), language)
+    name = singular if last is None and language.is_one(first) else plural
+    said = name.format(said) if "{}" in name else language.joined([said, name])
+    if per:
+        said += f" {language.word('per')} {names_of(per, language)[0]}"
+    return said
+
+
+def _feet(found: re.Match[str], language: Language) -> str | None:
+    if language.family != "en":
+        return None
+    return f"{language.cardinal(found[1])} foot {language.cardinal(found[2])}"
+
+
+def _duration(found: re.Match[str], language: Language) -> str | None:
+    counts = found.groups()
+    if sum(count is not None for count in counts) < 2:
+        return None
+    said = []
+    for count, names in zip(counts, language.tables["durations"], strict=True):
+        if count is not None:
+            singular, plural, gender = names_of(names[-1], language)
+            name = singular if language.is_one(count) else plural
+            said.append(f"{language.cardinal(count.lstrip('0') or '0', gender)} {name}")
+    return " ".join(said)
