@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from firstword.cli import dead, emulate, follow, redis_command, speak, up, voices
+from firstword.cli import dead, doctor, emulate, follow, redis_command, speak, up, voices
 from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
             description="Look at entries that nobody could use, and replay them.",
         )
     )
+    doctor.add_options(add("doctor", doctor.run, "look at the Redis server and the backend"))
     _add_voices(add("voices", voices.run_list, "list the voices; `voices fetch` installs them"))
     segment = add("segment", _segment, "cut standard input into segments, without a server")
     segment.add_argument("--lang", default="auto", help="language of the text (default: by script)")

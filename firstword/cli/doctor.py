@@ -1,0 +1,190 @@
+"""`firstword doctor`: looks at the Redis server and at the synthesis backend, thing by thing."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import statistics
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, get_args
+
+from firstword import keys, runfile, server_check
+from firstword.cli import loop
+from firstword.cli.console import Console
+from firstword.errors import FirstwordError
+from firstword.server_check import Finding, Level
+from firstword.server_errors import insist, without_password
+from firstword.streams import Streams
+
+UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
+PARTITIONS_VARIABLE = "FIRSTWORD_PARTITIONS"
+_PATH = "/invocations-bidirectional-stream"
+_PROGRAM = (sys.executable, "-P", "-m", "services.tts_gateway.doctor")
+_SHOWN: Mapping[Level, str] = {"ok": "ok", "note": "warn", "warning": "warn", "fatal": "FAIL"}
+_FAR_MS = 5.0
+"""A server that takes longer to answer costs every sentence several times that."""
+
+
+def add_options(sub: argparse.ArgumentParser) -> None:
+    """What can be typed after `doctor`."""
+    sub.add_argument("--redis", metavar="URL", help="default: the server that other commands use")
+    sub.add_argument(
+        "--upstream",
+        metavar="URL",
+        help=f"synthesis backend (default: {UPSTREAM_VARIABLE}, else that of the `firstword up` "
+        "here, else port 8080 here)",
+    )
+    sub.add_argument("--voice", default="", help="a voice that the backend has (default: its own)")
+    sub.add_argument("--only", choices=("redis", "upstream"), help="look at one of the two")
+    sub.add_argument("--json", action="store_true", help="one JSON object a finding")
+
+
+def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
+    """Status 0 only if nothing is FAIL."""
+    looks: list[AsyncIterator[Finding]] = []
+    if options.only != "upstream":
+        server = options.redis or runfile.resolve_url(environ)
+        looks.append(look_at_redis(server, environ.get(PARTITIONS_VARIABLE)))
+    if options.only != "redis":
+        url = options.upstream or environ.get(UPSTREAM_VARIABLE) or _running_here(environ)
+        looks.append(look_at_upstream(url, options.voice, environ))
+
+    async def look() -> int:
+        failed = False
+        for findings in looks:
+            async for finding in findings:
+                failed = failed or finding.level == "fatal"
+                console.say(json.dumps(asdict(finding)) if options.json else in_words(finding))
+        return int(failed)
+
+    return loop.run(look())
+
+
+def in_words(finding: Finding) -> str:
+    """One or two lines for people."""
+    line = f"{_SHOWN[finding.level]:<4}  {finding.name:<20}  {finding.message}"
+    return f"{line}\n{'':28}→ {finding.remedy}" if finding.remedy else line
+
+
+# -- the Redis server -----------------------------------------------------------------------------
+
+
+async def look_at_redis(url: str | None, partitions: str | None) -> AsyncIterator[Finding]:
+    """Reachable, near, new enough, set up right, and of one mind about `partitions`, where set."""
+    if url is None:
+        told = "there is no Redis server to use"
+        remedy = f"start one with `firstword up`, give --redis or set {runfile.URL_VARIABLE}"
+        yield Finding("redis_reachable", "fatal", told, remedy)
+        return
+    try:
+        streams = Streams(url)
+    except ValueError as error:
+        yield Finding("redis_reachable", "fatal", str(error), "give a redis:// or rediss:// URL")
+        return
+    name = "redis_reachable"
+    try:
+        yield await _reach(streams, url)
+        name = "redis_answers"
+        for finding in server_check.findings(await insist(streams.server_facts, url)):
+            yield finding
+        recorded = await insist(streams.partitions, url)
+        yield partitions_agree(recorded, partitions)
+    except FirstwordError as error:
+        yield Finding(name, "fatal", error.message, "see that it runs and lets us in")
+    finally:
+        await streams.close()
+
+
+async def _reach(streams: Streams, url: str) -> Finding:
+    await insist(streams.commands.ping, url)
+    clock = asyncio.get_running_loop().time
+    took: list[float] = []
+    for _ in range(15):
+        began = clock()
+        await insist(streams.commands.ping, url)
+        took.append(clock() - began)
+    median_ms = statistics.median(took) * 1000
+    told = f"{without_password(url)} answers in {median_ms:.1f} ms"
+    if median_ms > _FAR_MS:
+        remedy = "run the services near their server: a first word crosses this way several times"
+        return Finding("redis_reachable", "warning", told, remedy)
+    return Finding("redis_reachable", "ok", told)
+
+
+def partitions_agree(recorded: int | None, wanted: str | None) -> Finding:
+    """Whether the partitions that services are set to are those of the deployment."""
+    name = "partitions"
+    if recorded is None:
+        return Finding(name, "ok", "not recorded yet: the first segmenter that starts does it")
+    if wanted and wanted != str(recorded):
+        told = f"the deployment has {recorded}, and {PARTITIONS_VARIABLE}={wanted} is set here"
+        remedy = (
+            f"set {PARTITIONS_VARIABLE}={recorded}, or stop every service, let the streams run "
+            f"empty and delete {keys.CONFIG}"
+        )
+        return Finding(name, "fatal", told, remedy)
+    return Finding(name, "ok", str(recorded))
+
+
+# -- the synthesis backend ------------------------------------------------------------------------
+
+
+async def look_at_upstream(
+    url: str | None, voice: str, environ: Mapping[str, str]
+) -> AsyncIterator[Finding]:
+    """What `services.tts_gateway.doctor` finds: the library imports no service, so it is asked."""
+    arguments = [f"--voice={voice}", *([f"--upstream={url}"] if url else [])]
+    child = await asyncio.create_subprocess_exec(
+        *_PROGRAM,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environ,
+    )
+    assert child.stdout is not None and child.stderr is not None  # noqa: S101 - both are pipes
+    complaint = asyncio.create_task(child.stderr.read())
+    try:
+        found = 0
+        async for line in child.stdout:
+            if (finding := read_finding(line)) is not None:
+                found += 1
+                yield finding
+        status = await child.wait()
+        if status == 2 or not found:
+            yield _unlooked(await complaint)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+        complaint.cancel()
+
+
+def _running_here(environ: Mapping[str, str]) -> str | None:
+    """The container of the `firstword up` on this machine."""
+    here = runfile.find(environ)
+    address = here.services.get("inference") if here else None
+    return f"ws://{address}{_PATH}" if address else None
+
+
+def read_finding(line: bytes) -> Finding | None:
+    """A line of the program's; None for what is no finding."""
+    try:
+        fields: Any = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(fields, dict) or fields.get("level") not in get_args(Level):
+        return None
+    texts = [str(fields.get(name, "")) for name in ("name", "message", "remedy")]
+    return Finding(texts[0], fields["level"], texts[1], texts[2])
+
+
+def _unlooked(complaint: bytes) -> Finding:
+    """The program ended without a word: wrong settings, or it is not installed."""
+    lines: Sequence[str] = complaint.decode(errors="replace").strip().splitlines() or ["no reason"]
+    remedy = "put the settings right; pip install 'firstword[gateway]' if something is missing"
+    return Finding("upstream_settings", "fatal", lines[-1], remedy)
