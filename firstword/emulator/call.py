@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -59,13 +58,12 @@ class Call:
         self._settings = settings
         self._sending = asyncio.Lock()  # held from an event's first byte to its last
         self._half_closed = False
-        self._changed = asyncio.Event()
+        self._owed = 0  # window that was used and not given back
 
     def faults_changed(self) -> None:
         """What was switched on or off since holds from now on."""
-        self._changed.set()
-        with contextlib.suppress(ClientGone):
-            self._strike()
+        self._settle()
+        self._strike()
 
     async def run(self) -> str:
         """Carry parts both ways until the end; returns why it ended, in a few words."""
@@ -86,6 +84,7 @@ class Call:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._stream.acknowledge(self._owed)  # the connection's share
         return ending.why
 
     async def _end(self, ending: Ending, tasks: list[asyncio.Task[Ending]]) -> None:
@@ -114,10 +113,8 @@ class Call:
                 data, size = piece
                 for message in decoder.feed(data):
                     await self._forward(message, bridge)
-                while self._faults.withholds(self.ins, self.outs):
-                    self._changed.clear()
-                    await self._changed.wait()
-                self._stream.acknowledge(size)
+                self._owed += size
+                self._settle()
             if decoder.pending:
                 raise DecodeError("bad_event", "the request ends inside an event")
         except ClientGone:
@@ -129,7 +126,7 @@ class Call:
         return Ending("client ended; the container did not answer the close")
 
     async def _forward(self, message: Message, bridge: ToContainer) -> None:
-        """Verify one event and hand its part on. Raises FirstwordError, ClientGone."""
+        """Verify one event and hand its part on. Raises FirstwordError."""
         inner = self._chain.verify(message, datetime.now(UTC))
         if inner is None:
             self._half_close()
@@ -198,8 +195,14 @@ class Call:
 
     # -- faults --
 
+    def _settle(self) -> None:
+        """Give the window back that was used, unless a fault withholds it."""
+        if not self._faults.withholds(self.ins, self.outs):
+            self._stream.acknowledge(self._owed)
+            self._owed = 0
+
     def _strike(self) -> None:
-        """Break what is to break now. Raises ClientGone after it."""
+        """Break what is to break now."""
         for fault in self._faults.strike(self.ins, self.outs):
             if fault.kind is Kind.GOAWAY:
                 self._stream.connection.go_away()
