@@ -11,6 +11,7 @@ import contextlib
 import copy
 import logging
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,9 @@ EARLIEST_S, LATEST_S = 0.97, 1.0
 KEYS_MARGIN_S = 60.0
 """A stream is replaced so long before its keys expire."""
 
+_UNMODELED = re.compile(r" - id: (?:\S+#)?(\w+)")
+"""Where the SDK puts the name of an error that it has no class for."""
+
 # At level DEBUG these write what is said.
 for _name in ("smithy_aws_event_stream", "smithy_core", "aws_sdk_sagemaker_runtime_http2"):
     logging.getLogger(_name).setLevel(logging.INFO)
@@ -81,7 +85,10 @@ class SageMakerUpstream:
             raise errors.unanswered(caller.endpoint_uri, OPEN_S) from error
         except Exception as error:
             await _close(client)
-            raise self._refused(caller, error) from error
+            told = self._refused(caller, error)
+            if told.code == errors.FORBIDDEN:
+                self._callers.forget()
+            raise told from error
         except asyncio.CancelledError:
             await _close(client)
             raise
@@ -128,7 +135,8 @@ class SageMakerUpstream:
         status = error.response_metadata.http_status_code if isinstance(error, CallError) else None
         if status is None:
             return errors.unreachable(caller.endpoint_uri, str(error) or type(error).__name__)
-        name = "" if type(error) is CallError else type(error).__name__
+        unmodeled = _UNMODELED.search(str(error))
+        name = unmodeled[1] if unmodeled else type(error).__name__
         told = errors.refused(self._target, caller.region, status, name, str(error))
         telemetry.logger().warning("sagemaker_refused", status=status, said=str(error))
         return told

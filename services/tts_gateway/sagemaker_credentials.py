@@ -58,6 +58,10 @@ class Callers:
         async with self._making:
             return await asyncio.to_thread(self._make)
 
+    def forget(self) -> None:
+        """Look for keys anew the next time: those that were refused may be mended by then."""
+        self._session = None
+
     def _make(self) -> Caller:
         try:
             return self._ask()

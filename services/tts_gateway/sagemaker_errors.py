@@ -7,6 +7,7 @@ from services.tts_gateway.sagemaker_target import Target
 
 ACTION = "sagemaker:InvokeEndpointWithBidirectionalStream"
 LABEL = "com.amazonaws.sagemaker.capabilities.bidirectional-streaming=true"
+FORBIDDEN = "upstream_forbidden"
 _CLOCK_OR_KEY = ("signature", "expired", "token", "unrecognizedclient", "invalidclient")
 
 
@@ -48,7 +49,7 @@ def _forbidden(target: Target, region: str, answer: str, words: str) -> Upstream
             f"{answer}: allow the gateway's role the action {ACTION} on the endpoint "
             f"{target.endpoint} in {region} (sagemaker:InvokeEndpoint is not enough)"
         )
-    return UpstreamError("upstream_forbidden", told)
+    return UpstreamError(FORBIDDEN, told)
 
 
 def no_credentials(why: str, *, retryable: bool = False) -> UpstreamError:
