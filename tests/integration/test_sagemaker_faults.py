@@ -221,7 +221,7 @@ async def test_a_stream_that_cannot_be_replaced_serves_until_its_end(
             await eventually(lambda: len(made.emulator.calls) == 1, "there is a stream")
             made.emulator.inject("429@1-3")
             await eventually(
-                lambda: sum("429" in line for line in made.told) == 3, "it was asked for three times"
+                lambda: sum("429" in line for line in made.told) == 3, "it was asked for thrice"
             )
             await hand.say("a", TEXT)
             await over(hand, "a")
