@@ -101,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
     segment.add_argument("--mode", choices=("safe", "eager"), default="safe")
     segment.add_argument("--json", action="store_true", help="one JSON object a segment")
     about = "stand in for SageMaker's bidirectional streams before a container of yours"
-    emulate.add_options(add("emulate-sagemaker", emulate.run, about), _port, _positive)
+    emulate.add_options(add("emulate-sagemaker", emulate.run, about), _positive)
     add("version", _tell_version, "tell the version")
     return top
 

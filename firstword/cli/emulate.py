@@ -18,6 +18,7 @@ from firstword.emulator.signatures import KeyPair
 from firstword.errors import FirstwordError
 
 Number = Callable[[str], float]
+_PORTS = range(65_536)
 
 _DEFAULTS = Settings(container="")
 _FAULTS = "\n".join(
@@ -32,13 +33,18 @@ faults, written KIND[=VALUE][@STREAMS][:EVENT], for example 429@1-3, abort@2:5, 
 What is true to AWS and what nobody knows: docs/EMULATOR.md."""
 
 
-def add_options(sub: argparse.ArgumentParser, port: Number, positive: Number) -> None:
-    """What can be typed. `port` and `positive` read and check numbers."""
+def add_options(sub: argparse.ArgumentParser, positive: Number) -> None:
+    """What can be typed. `positive` reads and checks a number greater than 0."""
     sub.formatter_class = argparse.RawDescriptionHelpFormatter
     sub.epilog = _EPILOG
     sub.add_argument("--container", required=True, metavar="URL", help="ws://host:port of yours")
     sub.add_argument("--host", default=_DEFAULTS.host, help="address to listen on (%(default)s)")
-    sub.add_argument("--port", type=port, default=8443, help="default: %(default)s, as at AWS")
+    sub.add_argument(
+        "--port",
+        type=_port,
+        default=8443,
+        help="0 takes a free one (default: %(default)s, as at AWS)",
+    )
     sub.add_argument(
         "--ca-out",
         type=Path,
@@ -157,6 +163,12 @@ SageMaker's bidirectional streaming, emulated, before {settings.container}. Ctrl
   endpoints      {names}
 For the official SDK, in the shell of the client:
 {exports}"""
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) not in _PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r}: a port is a number from 0 to 65535")
+    return int(text)
 
 
 def _fault(text: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from urllib.parse import urlsplit
 
 from h2.config import H2Configuration
@@ -18,11 +19,12 @@ from h2.events import (
     StreamEnded,
     StreamReset,
 )
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 
 from firstword.emulator.eventstream import Decoder, Message
 from firstword.emulator.server import Emulator
-from firstword.emulator.signatures import Request
+from firstword.emulator.signatures import KeyPair, Request
 from tests.doubles.emulator_signer import Signer, part
 from tests.support import eventually
 
@@ -101,18 +103,20 @@ class RawStream:
 class RawClient:
     """One connection."""
 
-    def __init__(self, emulator: Emulator, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, authority: str, key: KeyPair, writer: asyncio.StreamWriter) -> None:
         self.h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         self.goaway: ConnectionTerminated | None = None
         self.lost = asyncio.Event()
+        self.wire = b""
+        """All that came: h2 takes nothing after a GOAWAY."""
         self.streams: dict[int, RawStream] = {}
-        self.authority = urlsplit(emulator.uri).netloc
-        self._emulator = emulator
+        self.authority = authority
+        self._key = key
         self._writer = writer
 
     async def open(self, signer: Signer | None = None, request: Request | None = None) -> RawStream:
         """Send a request, without waiting for an answer."""
-        signer = signer or Signer(self._emulator.settings.key)
+        signer = signer or Signer(self._key)
         request = request or signer.request(host=self.authority)
         number = self.h2.get_next_available_stream_id()
         headers = [(name, value) for name, value in request.headers if name != "host"]
@@ -139,6 +143,7 @@ class RawClient:
         """Take in what comes until the connection is lost."""
         try:
             while data := await reader.read(65_536):
+                self.wire += data
                 for event in self.h2.receive_data(data):
                     if isinstance(event, ConnectionTerminated):
                         self.goaway = event
@@ -147,6 +152,9 @@ class RawClient:
                 self.flush()
         except OSError:
             pass
+        except ProtocolError:
+            while self.goaway and (data := await reader.read(65_536)):
+                self.wire += data
         finally:
             self.lost.set()
 
@@ -168,20 +176,31 @@ class RawClient:
 
 def trusting(emulator: Emulator, protocols: list[str]) -> ssl.SSLContext:
     """What a client needs that trusts the emulator's CA."""
-    context = ssl.create_default_context(cadata=emulator.ca_pem.decode())
+    return _context(emulator.ca_pem.decode(), protocols)
+
+
+def _context(ca_pem: str, protocols: list[str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=ca_pem)
     context.set_alpn_protocols(protocols)
     return context
 
 
+def raw_client(emulator: Emulator) -> AbstractAsyncContextManager[RawClient]:
+    """A connection to an emulator of this process."""
+    return connected(emulator.uri, emulator.ca_pem.decode(), emulator.settings.key)
+
+
 @contextlib.asynccontextmanager
-async def raw_client(emulator: Emulator) -> AsyncIterator[RawClient]:
+async def connected(uri: str, ca_pem: str, key: KeyPair) -> AsyncIterator[RawClient]:
     """A connection whose preface is sent."""
-    parts = urlsplit(emulator.uri)
-    context = trusting(emulator, ["h2"])
+    parts = urlsplit(uri)
     reader, writer = await asyncio.open_connection(
-        "127.0.0.1", parts.port, ssl=context, server_hostname=parts.hostname
+        "127.0.0.1",
+        parts.port,
+        ssl=_context(ca_pem, ["h2"]),
+        server_hostname=parts.hostname,
     )
-    client = RawClient(emulator, writer)
+    client = RawClient(parts.netloc, key, writer)
     client.h2.initiate_connection()
     client.h2.increment_flow_control_window(1 << 24)  # a stream that is not read holds up no other
     client.flush()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from hyperframe.frame import RstStreamFrame
 
 from firstword.emulator.bridge import Frame, Opcode
 from firstword.emulator.eventstream import encode
@@ -114,6 +115,15 @@ async def test_goaway_lets_open_streams_go_on_and_refuses_new_ones() -> None:
         assert client.goaway is not None
         assert client.goaway.error_code == 0
         assert client.goaway.last_stream_id == 1
+
+
+async def test_a_stream_that_crosses_the_goaway_is_refused() -> None:
+    async with echoing() as (emulator, client):
+        await (await client.open()).opened()
+        emulator.inject("goaway")
+        await client.open()
+        refused = RstStreamFrame(3, error_code=7).serialize()
+        await eventually(lambda: refused in client.wire, "it may be tried elsewhere")
 
 
 async def test_cut_ends_in_the_middle_of_an_event() -> None:

@@ -15,6 +15,7 @@ from aiohttp import WSCloseCode, web
 from h2.settings import SettingCodes
 
 from firstword.emulator.bridge import Frame, Opcode
+from firstword.emulator.call import Call
 from firstword.emulator.eventstream import Message, encode
 from firstword.emulator.server import Emulator
 from firstword.emulator.settings import Settings
@@ -411,6 +412,27 @@ async def test_stopping_the_emulator_ends_everything() -> None:
         await client.lost.wait()
         assert not emulator.calls
         await eventually(container.peers[0].gone.is_set, "the container is let go")
+
+
+async def test_a_fault_of_our_own_is_told_and_costs_one_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(_call: Call) -> str:
+        raise RuntimeError("a fault of our own")
+
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    async with (
+        AiohttpContainer() as container,
+        Emulator(Settings(container.url)) as emulator,
+        raw_client(emulator) as client,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(Call, "run", fail)
+            stream = await client.open()
+            await eventually(lambda: stream.reset == 2, "the stream is reset")
+        assert "a fault of our own" in str(told)
+        assert (await (await client.open()).opened()).status == 200
 
 
 async def test_a_session_token_is_asked_for() -> None:
