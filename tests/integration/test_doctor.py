@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import asyncio
 import random
 
 import pytest
@@ -16,6 +17,7 @@ from tests.doubles.babble import babble
 from tests.doubles.broken_container import BrokenContainer, Manners
 from tests.doubles.gateway_rig import Container
 from tests.doubles.openai_speech import OpenAISpeech, SpeechPeer
+from tests.doubles.sagemaker import MISSING, emulated
 
 ALL = ["upstream_reachable", "session_opens", *(check.name for check in CHECKS)]
 
@@ -32,7 +34,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def look(url: str) -> tuple[int, dict[str, Finding]]:
     """The exit status, and what was found by name."""
     found: list[Finding] = []
-    upstream = upstream_for(GatewaySettings(upstream=url))
+    upstream = await asyncio.to_thread(upstream_for, GatewaySettings(upstream=url))
     status = await examine(upstream, url, "", found.append)
     names = [finding.name for finding in found]
     assert len(set(names)) == len(names)
@@ -107,6 +109,24 @@ async def test_a_handler_that_synthesises_where_it_reads_fails() -> None:
     assert status == 1
     assert wrong(found) == {"read_while_speaking", "websocket_pings"}
     assert "always in receive()" in found["websocket_pings"].remedy
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize(
+    ("manners", "names"),
+    [
+        (Manners(work_s=0.5), set()),
+        (Manners(work_s=0.1, binary="raise"), {"binary_frames", "bad_message", "stays_open"}),
+        (Manners(work_s=0.3, inline=True), {"read_while_speaking"}),
+    ],
+    ids=["well", "text only", "inline"],
+)
+async def test_the_same_is_found_through_sagemaker(manners: Manners, names: set[str]) -> None:
+    """An endpoint that is InService and answers /ping may be of no use all the same."""
+    async with BrokenContainer(manners) as container, emulated(container.url) as sagemaker:
+        status, found = await look(sagemaker.url)
+    assert wrong(found) == names
+    assert status == bool(names)
 
 
 def noise(text: str) -> bytes:
