@@ -82,11 +82,7 @@ class Streams:
 
     async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
         """Run `lua/NAME.lua`. Every script changes nothing when it is run again."""
-        words = [*key_list, *args]
-        try:
-            return await self._commands.evalsha(_HASHES[name], len(key_list), *words)
-        except NoScriptError:  # a server that is new, or was restarted; EVAL teaches it the script
-            return await self._commands.eval(_SCRIPTS[name], len(key_list), *words)
+        return await _run(self._commands, name, key_list, args)
 
     # -- the deployment ---------------------------------------------------------------------------
 
@@ -97,8 +93,10 @@ class Streams:
 
     async def agree_on_partitions(self, wanted: int) -> None:
         """Record the partition count, or refuse to start beside services that use another."""
-        await self._commands.hsetnx(keys.CONFIG, "partitions", wanted)
         recorded = await self.partitions()
+        if recorded is None:  # a full server takes no field, but may have it
+            await self._commands.hsetnx(keys.CONFIG, "partitions", wanted)
+            recorded = await self.partitions()
         if recorded != wanted:
             raise FirstwordError(
                 "partitions_differ",
@@ -145,9 +143,19 @@ class Streams:
         entry_id = await self._once.xadd(stream, dict(fields))
         return str(entry_id.decode())
 
+    async def move(self, stream: str, fields: Mapping[Any, Any], keep: int | None = None) -> None:
+        """Append once, also to a server that is full: nothing of ours may stop at that.
+
+        With `keep` the stream keeps about so many entries.
+        """
+        words: list[Any] = ["" if keep is None else keep]
+        for name, value in fields.items():
+            words += [name, value]
+        await _run(self._once, "append", [stream], words)
+
     async def tell(self, session: str, event: Audio) -> None:
         """Append an event for a session's listeners, from someone who does not own the session."""
-        await self.append(keys.audio(session), {"m": codec.pack(event, session)})
+        await self.move(keys.audio(session), {"m": codec.pack(event, session)})
         key_list = [keys.speech_state(session), keys.audio(session)]
         await self.script("expire_unowned", key_list, [UNOWNED_S])
 
@@ -161,7 +169,7 @@ class Streams:
         for name, value in entry.fields.items():
             fields[DEAD_FIELD + name[:left]] = value[: max(0, left - len(name))]
             left = max(0, left - len(name) - len(value))
-        await self._once.xadd(keys.DEAD, fields, maxlen=DEAD_KEPT, approximate=True)
+        await self.move(keys.DEAD, fields, DEAD_KEPT)
 
     async def ring(self, stage: str, worker: str, unit: str) -> None:
         """Tell the owner of a unit that something lies there. Harmless when lost or repeated."""
@@ -213,6 +221,14 @@ class Streams:
     ) -> bool:
         """Leave a state; False if entries after `position` (when given) lie in `key_list[1]`."""
         return bool(await self.script("vacate", key_list, [token, position, *expiry_s]))
+
+
+async def _run(client: Any, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
+    words = [*key_list, *args]
+    try:
+        return await client.evalsha(_HASHES[name], len(key_list), *words)
+    except NoScriptError:  # a server that is new, or was restarted; EVAL teaches it the script
+        return await client.eval(_SCRIPTS[name], len(key_list), *words)
 
 
 def _entries(reply: Any) -> list[Entry]:

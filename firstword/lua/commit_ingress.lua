@@ -16,9 +16,9 @@ if oldest and stored then
   local to_ms, to_seq = number(stored)
   if ms < to_ms or ms == to_ms and seq <= to_seq then return -2 end
 end
+redis.call('XTRIM', KEYS[2], 'MINID', ARGV[3])  -- first: a full server goes on then, see docs/REDIS.md
 local opened = tonumber(ARGV[4])
 for i = 5, 4 + opened do redis.call('ZADD', KEYS[3], 0, ARGV[i]) end
 for i = 5 + opened, #ARGV do redis.call('ZREM', KEYS[3], ARGV[i]) end
 redis.call('HSET', KEYS[1], 'cursor', ARGV[2])
-redis.call('XTRIM', KEYS[2], 'MINID', ARGV[3])
 return 1

@@ -16,6 +16,11 @@ if ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], 'cancelled:' .. ARGV[3]) == 
   return {-3, ''}
 end
 
+-- First what is done with is trimmed: a full server goes on then, see docs/REDIS.md.
+redis.call('XTRIM', KEYS[3], 'MINID', ARGV[4] == '' and '0' or ARGV[4])
+local trimmed = redis.call('XTRIM', KEYS[2], 'MINID', ARGV[5] == '' and '0' or ARGV[5])
+if trimmed > 0 then redis.call('HSET', KEYS[1], 'kept_from', ARGV[5]) end
+
 redis.call('HSET', KEYS[1], 'rev', ARGV[2])
 local payloads = 6
 while ARGV[payloads] ~= '' do payloads = payloads + 2 end
@@ -31,12 +36,6 @@ for i = 6, payloads - 2, 2 do
     redis.call('HDEL', KEYS[1], field)
   else
     redis.call('HSET', KEYS[1], field, value == '@first' and first or value)
-  end
-end
-if ARGV[4] ~= '' then redis.call('XTRIM', KEYS[3], 'MINID', ARGV[4]) end
-if ARGV[5] ~= '' then
-  if redis.call('XTRIM', KEYS[2], 'MINID', ARGV[5]) > 0 then
-    redis.call('HSET', KEYS[1], 'kept_from', ARGV[5])
   end
 end
 return {1, first}

@@ -48,6 +48,7 @@ local function heard(turn, n, samples)
 end
 
 local i = 3
+redis.call('PERSIST', KEYS[1])  -- lets a full server go on, see docs/REDIS.md
 redis.call('HSET', KEYS[1], 'rev', ARGV[2])
 while ARGV[i] ~= '' do
   redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])

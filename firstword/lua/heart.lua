@@ -9,6 +9,7 @@ local me, lease, capacity = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local deadline = redis.call('ZSCORE', KEYS[1], me)
 local late = deadline and tonumber(deadline) < now
+redis.call('PERSIST', KEYS[1])  -- lets a full server go on, see docs/REDIS.md
 redis.call('ZADD', KEYS[1], now + lease, me)
 if ARGV[4] == '1' then redis.call('SADD', KEYS[2], me) else redis.call('SREM', KEYS[2], me) end
 

@@ -2,6 +2,7 @@
 -- KEYS: free, owners, arrivals. ARGV: unit... Returns how many were new.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('PERSIST', KEYS[1])  -- lets a full server go on, see docs/REDIS.md
 local new = 0
 for _, unit in ipairs(ARGV) do
   if redis.call('HEXISTS', KEYS[2], unit) == 0 then

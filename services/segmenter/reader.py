@@ -136,7 +136,7 @@ class DoorReader:
         fields = {**entry.fields, b"src": entry.id}
         if self._cursor.recreated:
             del fields[b"src"]  # sessions know greater ones and would take it for a repetition
-        await self._streams.append(target, fields)
+        await self._streams.move(target, fields)
 
 
 class PartitionReader:

@@ -67,7 +67,9 @@ class SegmenterService:
         await self._streams.agree_on_partitions(self._settings.partitions)
         # For publishers: they wait when half of it is taken.
         limit = self._settings.max_queued
-        await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
+        recorded = await self._streams.commands.hget(keys.CONFIG, "max_queued")
+        if recorded != str(limit).encode():
+            await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
         units = [DOOR, *map(str, range(self._settings.partitions))]
         await self._ownership.offer_always(units)
 

@@ -115,7 +115,7 @@ class SessionRunner:
         await put_aside(self._streams, self._keys[0], broken, "broken_state")
         telemetry.count_error(m.STATE_LOST.code)
         payload = codec.pack(m.STATE_LOST, self._session)
-        await self._streams.append(self._keys[2], {"m": payload})
+        await self._streams.move(self._keys[2], {"m": payload})
         return Speech(self._session, limits, {"position": saved.get("position", START.encode())})
 
     # -- the loop ---------------------------------------------------------------------------------

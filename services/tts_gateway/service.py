@@ -174,7 +174,7 @@ class GatewayService:
             return
         event = m.STATE_LOST
         telemetry.count_error(event.code)
-        await self._streams.append(keys.audio(session), {"m": codec.pack(event, session)})
+        await self._streams.move(keys.audio(session), {"m": codec.pack(event, session)})
         await self._ownership.offer([session])  # whoever owns it lets its keys expire one day
 
     async def _drain(self) -> None:

@@ -240,13 +240,13 @@ async def test_scripts_declare_every_key(redis_url: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(streams, "_SCRIPTS", spied)
     monkeypatch.setattr(streams, "_HASHES", hashes)
     monkeypatch.setattr(reader, "KEEP_HELD_S", SHORT_S)
-    plain = Streams.script
+    plain = streams._run
 
-    async def noted(self: Streams, name: str, *args: object) -> object:
+    async def noted(client: object, name: str, *args: object) -> object:
         ran.add(name)
-        return await plain(self, name, *args)  # type: ignore[arg-type]
+        return await plain(client, name, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Streams, "script", noted)
+    monkeypatch.setattr(streams, "_run", noted)
     async with HastyStack(redis_url) as stack:
         await asyncio.gather(*(live(stack.firstword, live.__name__) for live in LIVES))
         await eventually(lambda: all_ran(ran, set(spied)), "every script runs")
