@@ -76,23 +76,22 @@ class SageMakerUpstream:
         """Raises UpstreamError: not retryable where a person has to do something first."""
         caller = await self._callers.caller()
         transport = Transport(self._shared)
-        client = AsyncSageMakerRuntimeHTTP2Client(await self._configured(caller, transport))
         try:
             async with asyncio.timeout(OPEN_S):
-                stream, receiver = await self._open(client)
+                stream, receiver = await self._open(await self._configured(caller, transport))
         except TimeoutError as error:
-            await _close(client)
+            await _close(transport)
             raise errors.unanswered(caller.endpoint_uri, OPEN_S) from error
         except Exception as error:
-            await _close(client)
+            await _close(transport)
             told = self._refused(caller, error)
             if told.code == errors.FORBIDDEN:
                 self._callers.forget()
             raise told from error
         except asyncio.CancelledError:
-            await _close(client)
+            await _close(transport)
             raise
-        return SageMakerLink(client, transport, stream, receiver, self._max_age_s(caller))
+        return SageMakerLink(transport, stream, receiver, self._max_age_s(caller))
 
     async def close(self) -> None:
         """There is nothing to free: the thread that the streams share ends with the process."""
@@ -115,9 +114,10 @@ class SageMakerUpstream:
         return config
 
     async def _open(
-        self, client: AsyncSageMakerRuntimeHTTP2Client
+        self, config: AsyncSageMakerRuntimeHTTP2Config
     ) -> tuple[Stream, EventReceiver[ResponseStreamEvent]]:
         target = self._target
+        client = AsyncSageMakerRuntimeHTTP2Client(config)
         stream = await client.invoke_endpoint_with_bidirectional_stream(
             InvokeEndpointWithBidirectionalStreamInput(
                 endpoint_name=target.endpoint,
@@ -134,7 +134,7 @@ class SageMakerUpstream:
     def _refused(self, caller: Caller, error: Exception) -> UpstreamError:
         status = error.response_metadata.http_status_code if isinstance(error, CallError) else None
         if status is None:
-            return errors.unreachable(caller.endpoint_uri, str(error) or type(error).__name__)
+            return errors.unreachable(caller.endpoint_uri, _reason(error))
         unmodeled = _UNMODELED.search(str(error))
         name = unmodeled[1] if unmodeled else type(error).__name__
         told = errors.refused(self._target, caller.region, status, name, str(error))
@@ -156,14 +156,12 @@ class SageMakerLink:
 
     def __init__(
         self,
-        client: AsyncSageMakerRuntimeHTTP2Client,
         transport: Transport,
         stream: Stream,
         receiver: EventReceiver[ResponseStreamEvent],
         max_age_s: float,
     ) -> None:
         self.max_age_s = max_age_s
-        self._client = client
         self._transport = transport
         self._stream = stream
         self._receiver = receiver
@@ -212,7 +210,7 @@ class SageMakerLink:
             async with asyncio.timeout(GOODBYE_S):
                 await self._end_in_order()
         self._finish(errors.ended("closed"))
-        await _close(self._client)  # which ends the reader
+        await _close(self._transport)  # which ends the reader
         await asyncio.wait([self._reader], timeout=CLOSE_S)
         self._reader.cancel()
         self._writer.cancel()
@@ -269,10 +267,10 @@ def _reason(error: Exception) -> str:
     return str(cause) or type(cause).__name__
 
 
-async def _close(client: AsyncSageMakerRuntimeHTTP2Client) -> None:
+async def _close(transport: Transport) -> None:
     with contextlib.suppress(Exception):
         async with asyncio.timeout(CLOSE_S):
-            await client.close()
+            await transport.close()
 
 
 def _read_ca(target: Target) -> bytes | None:

@@ -252,6 +252,15 @@ async def test_a_variant_a_path_and_a_query_arrive(backend: WebSocketBackend) ->
     assert "open: /invocations-bidirectional-stream?a=b" in made.told[0]
 
 
+async def test_a_broken_file_of_aws_is_an_error_and_no_hang(
+    endpoint: SageMaker, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("neither a section nor a value\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    error = await refused(upstream)
+    assert str(tmp_path) in error.message
+
+
 # -- credentials ----------------------------------------------------------------------------------
 
 
