@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import inference, ladder, pipeline, segmentation, upstreams
+from benchmarks import first_audio, inference, ladder, pipeline, segmentation, upstreams
 
 BENCHMARKS: dict[str, tuple[str, Callable[[], None]]] = {
     "pipeline": ("what lies between text and audio: time, CPU, memory; 3 minutes", pipeline.main),
     "segmentation": ("what a token costs, beside other libraries; 1 minute", segmentation.main),
     "ladder": ("first audio under load, our order beside others; simulated, 10 s", ladder.main),
+    "first_audio": ("a first sentence cut at a clause or not; 2 minutes", first_audio.main),
     "upstreams": ("first audio over SageMaker's protocol and over WebSocket; 20 s", upstreams.main),
     "inference": ("how fast the real voice is here; 1 minute", inference.main),
 }
