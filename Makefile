@@ -11,7 +11,7 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-containers chaos check format bench bench-pipeline clean
+.PHONY: help install demo up test test-containers chaos check format bench bench-pipeline soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: $(DEV_READY) ## the benchmarks, with what they measure and on which machi
 
 bench-pipeline: $(DEV_READY) ## what lies between text and audio: time, CPU, memory; 3 minutes
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
+
+soak: $(DEV_READY) ## whether memory stays flat over 2,000 sentences of the real voice; half an hour
+	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean: ## remove .venv and all that tools left here (not the voices in your cache)
 	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache \
