@@ -13,6 +13,7 @@ import botocore.exceptions
 import botocore.session
 from smithy_aws_core.identity import AWSCredentialsIdentity, AWSIdentityProperties
 
+from firstword.errors import UpstreamError
 from services.tts_gateway import sagemaker_errors as errors
 from services.tts_gateway.sagemaker_target import Target
 
@@ -65,7 +66,11 @@ class Callers:
     def _make(self) -> Caller:
         try:
             return self._ask()
+        except UpstreamError:
+            self.forget()
+            raise
         except botocore.exceptions.BotoCoreError as error:
+            self.forget()
             may_pass = isinstance(error, _MAY_PASS)
             raise errors.no_credentials(str(error), retryable=may_pass) from error
 

@@ -109,11 +109,15 @@ async def test_a_role_that_does_not_answer_may_pass(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_profile_gives_keys_and_region(tmp_path: Path) -> None:
+    callers = Callers(Target("speech", profile="dev"))
+    with pytest.raises(UpstreamError, match="dev") as raised:
+        await callers.caller()
+    assert (raised.value.code, raised.value.retryable) == ("upstream_no_credentials", False)
     (tmp_path / "config").write_text("[profile dev]\nregion = ap-south-1\n")
     (tmp_path / "credentials").write_text(
         "[dev]\naws_access_key_id = P\naws_secret_access_key = S\n"
     )
-    caller = await Callers(Target("speech", profile="dev")).caller()
+    caller = await callers.caller()  # it is mended; nobody was restarted
     assert (caller.identity.access_key_id, caller.region) == ("P", "ap-south-1")
 
 
