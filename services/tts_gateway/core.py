@@ -209,8 +209,6 @@ class Speech:
         disconnect = self._disconnect()
         if work is None or (was_up and work.request is None):
             return [disconnect]  # nothing was asked of it; a try that waits will connect anew
-        if isinstance(error, UpstreamError) and not error.retryable:
-            return [disconnect, *self._give_up(work, error)]  # the next segment asks anew
         return [disconnect, *self._try_again(work, error)]
 
     def expired(self, now: float) -> list[Action]:
@@ -269,10 +267,9 @@ class Speech:
                 return self._on_audio(work, work.request, event, now)
             case wire.SynthesisComplete():
                 return self._on_complete(work, work.request, event, now)
-            case wire.Error():
-                error = UpstreamError(event.code, event.message, retryable=event.retryable)
-                again = self._try_again if event.retryable else self._give_up
-                return again(work, error)
+            case wire.Error(_, code, message, retryable, wait_ms):
+                error = UpstreamError(code, message, retryable=retryable)
+                return self._try_again(work, error, (wait_ms or 0) / 1000)
             case _:
                 told = "the backend stopped the synthesis on its own"
                 return self._try_again(work, UpstreamError("stopped", told, retryable=True))
@@ -346,9 +343,11 @@ class Speech:
             marks |= self._said.done(s, done.samples, end.words, out.turn_rate)
         return self._finish(work, done, *events, marks=marks)
 
-    def _try_again(self, work: Work, error: FirstwordError) -> list[Action]:
+    def _try_again(self, work: Work, error: FirstwordError, wait_s: float = 0) -> list[Action]:
+        if isinstance(error, UpstreamError) and not error.retryable:
+            return self._give_up(work, error)  # the next segment asks anew
         work.request = None
-        pause_s = self._retries.pause_after(work.segment.n, error.code)
+        pause_s = self._retries.pause_after(work.segment.n, error.code, wait_s)
         if pause_s is None:
             return self._give_up(work, error)
         return [*([self._disconnect()] if self._closing else []), Connect(pause_s)]

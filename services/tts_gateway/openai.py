@@ -111,8 +111,8 @@ class OpenAILink:
             match action:
                 case Give():
                     self._frames.put_nowait(action)
-                case Post(body, after_s):
-                    self._request = asyncio.create_task(self._post(body, after_s))
+                case Post(body):
+                    self._request = asyncio.create_task(self._post(body))
                 case Abort():
                     self._abort()
                 case End(error):
@@ -127,12 +127,10 @@ class OpenAILink:
             self._aborted.add(task)
             task.add_done_callback(self._aborted.discard)
 
-    async def _post(self, body: dict[str, Any], after_s: float) -> None:
+    async def _post(self, body: dict[str, Any]) -> None:
         exchange, url = self._exchange, f"{self._target.base}/audio/speech"
         response: aiohttp.ClientResponse | None = None
         try:
-            if after_s:
-                await asyncio.sleep(after_s)
             response = await self._http.post(url, json=body, allow_redirects=False)
             if response.status == 200:
                 await self._read(response)

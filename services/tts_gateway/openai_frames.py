@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -37,10 +37,9 @@ SCHEMES: Final = {"openai+http": "http", "openai+https": "https"}
 DEFAULT_MODEL: Final = "kokoro"
 DEFAULT_VOICE: Final = "af_heart"
 
-LONGEST_WAIT_S: Final = 5.0
-"""How long a server's `Retry-After` is heeded; the gateway's own patience goes on from there."""
-
 LONGEST_REASON: Final = 200
+LONGEST_WAIT_S: Final = 86_400
+"""More is nonsense in a `Retry-After`, too."""
 
 API_KEY_VARIABLE: Final = "FIRSTWORD_OPENAI_API_KEY"
 
@@ -95,10 +94,9 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Request this speech, after so many seconds. `answered`, `refused` or `broke` follows."""
+    """Request this speech. `answered`, `refused` or `broke` follows."""
 
     body: dict[str, Any]
-    after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,6 @@ class Exchange:
         self._reader: BodyReader | None = None
         self._started = False
         self._samples = 0
-        self._wait_s = 0.0
         self._closing = False
 
     # -- from who sends ---------------------------------------------------------------------------
@@ -164,8 +161,7 @@ class Exchange:
         if self._waiting:
             self._running = self._waiting.popleft()
             self._reader, self._started, self._samples = None, False, 0
-            wait_s, self._wait_s = self._wait_s, 0.0
-            return [Post(self._body(self._running), wait_s)]
+            return [Post(self._body(self._running))]
         if not self._closing:
             return []
         return [End(UpstreamError("upstream_lost", "the link was closed", retryable=True))]
@@ -214,9 +210,7 @@ class Exchange:
     def refused(self, status: int, retry_after: str, body: bytes) -> list[Action]:
         """It answers with another status than 200."""
         error = refusal(self._current().id, status, _reason(body), self._target)
-        if error.code == "busy":
-            self._wait_s = _wait(retry_after)
-        return self._end(error)
+        return self._end(replace(error, retry_after_ms=_wait_ms(retry_after)))
 
     def broke(self, error: UpstreamError) -> list[Action]:
         """The wire broke, or there was none: what was asked is lost, and the link with it."""
@@ -290,11 +284,11 @@ def _control(message: ServerMessage) -> Give:
     return Give(encode_server(message), text=True)
 
 
-def _wait(retry_after: str) -> float:
-    """Seconds to wait before the next request. A date, or nonsense, counts as nothing."""
+def _wait_ms(retry_after: str) -> int | None:
+    """How long to stay away. A date, or nonsense, counts as nothing."""
     if not (retry_after.isascii() and retry_after.isdigit()):
-        return 0.0
-    return min(float(retry_after), LONGEST_WAIT_S)
+        return None
+    return min(int(retry_after[:9]), LONGEST_WAIT_S) * 1000
 
 
 def _reason(body: bytes) -> str:

@@ -36,8 +36,11 @@ class Retries:
             self._failures = self._broken = 0
             self._waited_s = 0.0
 
-    def pause_after(self, n: int, code: str) -> float | None:
-        """Seconds until segment `n` is asked for again after this error, None to give it up."""
+    def pause_after(self, n: int, code: str, at_least_s: float = 0.0) -> float | None:
+        """Seconds until segment `n` is asked for again after this error, None to give it up.
+
+        `at_least_s` is what the backend says; it is heeded as far as the time reaches.
+        """
         if n != self._n:
             self._n, self._failures, self._broken = n, 0, 0
         self._failures += 1
@@ -50,5 +53,6 @@ class Retries:
             return None
         pause_s = self._limits.backoff_s * 2.0 ** min(self._failures - 1, 10)
         pause_s = min(pause_s, self._limits.longest_backoff_s)
+        pause_s = max(pause_s, min(at_least_s, self._limits.patience_s - self._waited_s))
         self._waited_s += pause_s
         return pause_s

@@ -166,6 +166,18 @@ def test_a_connection_that_breaks_while_a_try_waits_costs_no_try() -> None:
     assert everything_is_heard(world)
 
 
+def test_a_backend_that_says_when_to_come_back_is_asked_then() -> None:
+    world = world_at(0)
+    backend = world.backends[0]
+    backend.forget()
+    busy = wire.Error("1.1", "busy", "not now", retryable=True, retry_after_ms=3_000)
+    backend.say(wire.encode_server(busy))
+    world.frame()
+    assert world.waits[-1] == 3.0
+    world.run()
+    assert everything_is_heard(world)
+
+
 def test_a_connection_that_comes_up_twice_asks_once() -> None:
     world = world_at(1)
     assert world.speech.connected(False, world.now) == []

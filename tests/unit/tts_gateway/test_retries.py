@@ -67,6 +67,14 @@ def test_a_pause_is_never_long_however_often_it_failed() -> None:
     assert max(pauses(retries, 1, AWAY)) == 2.0
 
 
+def test_what_the_backend_says_is_heeded_as_far_as_the_time_reaches() -> None:
+    retries = Retries(Limits(patience_s=10.0))
+    assert retries.pause_after(1, AWAY, 3.0) == 3.0
+    assert retries.pause_after(1, AWAY, 0.1) == 0.5, "its own pause is longer"
+    assert retries.pause_after(1, AWAY, 3_600.0) == 6.5, "what is left of ten seconds"
+    assert retries.pause_after(1, AWAY, 1.0) is None
+
+
 def world_without_backend(refusals: int, limits: Limits) -> World:
     """A turn of two segments, and a backend that is away for so many tries."""
     world = World([session_open(), segment(1), segment(2), turn_end(segments=2)], limits)
