@@ -18,7 +18,9 @@ from firstword.errors import FirstwordError
 
 KEPT_CHARACTERS = 4_000_000
 """In all open turns of a session: some days of speech."""
-REFUSALS = ("overloaded", "server_full")
+NOT_TAKEN = ("server_full", "not_opened")
+"""Errors that refuse a turn as a whole."""
+REFUSALS = ("overloaded", *NOT_TAKEN)
 """Errors that end a turn: of an overloaded one what was taken is still spoken."""
 PIECE_COST = 64
 """What a piece weighs beside its characters."""
@@ -192,7 +194,7 @@ class Outbox:
     def _on_error(self, error: m.ErrorEvent) -> list[Piece]:
         turn = self._turns.get(error.turn or "")
         if turn is None or error.code != "gap":
-            if error.code == "server_full":
+            if error.code in NOT_TAKEN:
                 self.forget(error.turn or "")  # none of it was taken
             return []
         if not error.expected:

@@ -14,11 +14,17 @@ from services.segmenter.turns import Defaults
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """`opened`: gateways know of the session. Settings stay when it is closed."""
+    """`opened`: gateways know of the session. Settings stay when it is closed.
+
+    `refused`: why the open of a session that is not there was; its text is not spoken then, since
+    it would be in another manner than was asked for. `told`: of unnamed text, that is.
+    """
 
     settings: m.SessionOpen
     options: core.SegmenterOptions
     opened: bool = False
+    refused: str = ""
+    told: bool = False
 
     @classmethod
     def begin(cls, defaults: Defaults) -> Self:
@@ -35,6 +41,7 @@ class Opening:
     def take(self, message: m.Open) -> str:
         """Take over the settings that are given; with a bad one among them, none: returns why."""
         problem = setting_problem(message)
+        self.refused, self.told = "" if self.opened else problem, False
         if problem:
             return problem
         given = {
@@ -52,6 +59,8 @@ class Opening:
             "settings": codec.pack(self.settings, session),
             "options": asdict(self.options),
             "opened": self.opened,
+            "refused": self.refused,
+            "told": self.told,
         }
 
     @classmethod
@@ -59,4 +68,5 @@ class Opening:
         """As `snapshot` left it."""
         settings = codec.unpack(saved["settings"], codec.SEGMENTS)
         assert isinstance(settings, m.SessionOpen)  # noqa: S101 - we wrote it
-        return cls(settings, core.SegmenterOptions(**saved["options"]), saved["opened"])
+        rest = {name: saved[name] for name in ("opened", "refused", "told") if name in saved}
+        return cls(settings, core.SegmenterOptions(**saved["options"]), **rest)

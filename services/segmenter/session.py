@@ -139,6 +139,7 @@ class Session:
         return [ForGateway(self._opening.settings)]
 
     def _close(self, now: float) -> list[Output]:
+        self._opening.refused = ""
         if not self._opening.opened:
             return [Skipped("nothing_open")]
         out: list[Output] = []
@@ -152,6 +153,8 @@ class Session:
     # -- text, flush, end -------------------------------------------------------------------------
 
     def _on_turn(self, entry_id: str, message: Input, now: float) -> list[Output]:
+        if self._opening.refused:
+            return self._refuse(message)
         turn = self._turn_for(entry_id, message, now)
         if isinstance(turn, Skipped):
             return [turn]
@@ -165,6 +168,18 @@ class Session:
             return [*opened, *self._hold(turn, message.seq, message, now)]
         turn.held[message.seq] = message
         return [*opened, *self._drain(turn, now), *self._advance()]
+
+    def _refuse(self, message: Input) -> list[Output]:
+        """Text of a session whose open was refused: told once a turn, not at every token."""
+        name = message.turn
+        known = self._opening.told if name is None else name in self._finished
+        if known or not isinstance(message, m.Text):
+            return [Skipped("not_opened")]
+        if name is None:
+            self._opening.told = True
+        else:
+            self._finished.append(name)
+        return [error("not_opened", f"`open` was refused: {self._opening.refused}", turn=name)]
 
     def _turn_for(self, entry_id: str, message: Input, now: float) -> Turn | Skipped:
         name = message.turn

@@ -115,7 +115,7 @@ def test_a_turn_that_is_over_is_forgotten(event: m.Audio) -> None:
 
 def test_of_a_turn_that_a_full_server_refused_nothing_was_taken() -> None:
     outbox = kept("a", "b")
-    for code in ("overloaded", "server_full"):
+    for code in ("overloaded", "server_full", "not_opened"):
         refused = m.ErrorEvent(code=code, message="x", retryable=True, turn="a")
         assert outbox.take(refused) == []
         assert outbox.has("a") is (code == "overloaded")
