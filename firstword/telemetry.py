@@ -75,6 +75,12 @@ dead_letters = Counter("firstword_dead_letters_total", "Entries moved to fw:dead
 # -- ownership and connections --------------------------------------------------------------------
 
 owned_units = Gauge("firstword_owned_units", "Partitions or sessions owned now.", ["stage"])
+unowned_units = Gauge(
+    "firstword_unowned_units",
+    "Partitions or sessions with work that no worker owns now; sessions that stay here are more "
+    "than all gateways may take (FIRSTWORD_GATEWAY_MAX_SESSIONS).",
+    ["stage"],
+)
 acquisitions = Counter("firstword_acquisitions_total", "Units taken over or begun.", ["stage"])
 server_memory = Gauge(
     "firstword_server_memory_share",

@@ -1,7 +1,7 @@
 -- One heartbeat of a worker: renew its lease on the server's clock, free what dead workers held,
 -- claim up to a fair share of what is free.
 -- KEYS: workers, draining, free, owned, owners. ARGV: worker, lease ms, capacity, draining 0|1.
--- Returns {known, share, held, claimed units...}; known 0: the worker's lease had been given away
+-- Returns {known, share, held, left, claimed units...}; left: units that stay free. Known 0: the worker's lease had been given away
 -- (or the server forgot it), so all it holds belongs to others: it must drop everything.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -35,7 +35,7 @@ local held = redis.call('ZLEXCOUNT', KEYS[4], '[' .. me .. ' ', '(' .. me .. '!'
 local able = math.max(1, redis.call('ZCARD', KEYS[1]) - redis.call('SCARD', KEYS[2]))
 local waiting = redis.call('ZCARD', KEYS[3])
 local share = math.ceil((redis.call('ZCARD', KEYS[4]) + waiting) / able)
-local reply = {deadline and 1 or 0, share, 0}
+local reply = {deadline and 1 or 0, share, 0, 0}
 if ARGV[4] ~= '1' and waiting > 0 and not (late and able > 1) then
   local room = math.min(share, capacity) - held
   if room > 0 then
@@ -49,4 +49,5 @@ if ARGV[4] ~= '1' and waiting > 0 and not (late and able > 1) then
   end
 end
 reply[3] = held
+reply[4] = redis.call('ZCARD', KEYS[3])
 return reply

@@ -339,7 +339,7 @@ class PartitionReader:
         """Before the cursor passes: no session may have work and no gateway that knows of it."""
         for held in self._held.values():
             if held.unheard:
-                await call_gateway(self._streams, held)
+                await call_gateway(self._streams, held, _now())
 
     async def _move_cursor(self) -> None:
         """The cursor passes an entry only when its session has it and is indexed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,13 @@ from services.segmenter.turns import (
 
 GATEWAY = "gateway"
 CANCELS_KEPT = 16
+NO_CAPACITY_S = 10.0
+"""For so long gateways may be busy taking over from one that died."""
+NO_CAPACITY = m.ErrorEvent(
+    code="no_capacity",
+    message="no gateway has room for this session: it waits, and is spoken once one has",
+    retryable=True,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +59,8 @@ class Held:
     offered: bool = False
     unheard: bool = False
     """Whether no gateway had the session when something for it was stored."""
+    unheard_since: float | None = None
+    """Since when; for ever, once its listeners know."""
 
     def note(self, entry_id: str, now: float) -> None:
         """An entry was handled and awaits its commit."""
@@ -154,11 +164,11 @@ def _taken(held: Held, body: dict[str, Any]) -> dict[str, bytes]:
     return dict(zip(TAKEN_FIELDS, map(msgpack.packb, values), strict=True))
 
 
-async def call_gateway(streams: Streams, held: Held) -> None:
+async def call_gateway(streams: Streams, held: Held, now: float) -> None:
     """Have a gateway look at the session if work waits there: it may have reached none.
 
     A worker that died between the store and the call leaves that to its successor; a gateway
-    that was just leaving was offered the session in vain.
+    that was just leaving was offered the session in vain. If all are full, listeners are told.
     """
     name = held.session.name
     state = keys.speech_state(name)
@@ -168,6 +178,14 @@ async def call_gateway(streams: Streams, held: Held) -> None:
         await _call(streams, held, worker)
     else:
         held.unheard = False
+    if not held.unheard:
+        held.unheard_since = None
+    elif held.unheard_since is None:
+        held.unheard_since = now
+    elif now - held.unheard_since >= NO_CAPACITY_S:
+        telemetry.count_error(NO_CAPACITY.code)
+        await streams.tell(name, NO_CAPACITY)
+        held.unheard_since = math.inf  # once
 
 
 async def _call(streams: Streams, held: Held, worker: bytes | None) -> None:
