@@ -71,11 +71,11 @@ class EmbeddedCluster:
     def primary_of(self, key: str) -> EmbeddedServer:
         """The node that serves a key now."""
         slot = key_slot(key.encode())
-        return next(n for n in self.primaries() if slot in self._slots(n))
+        return next(n for n in self.primaries() if slot in self.slots_of(n))
 
     def primaries(self) -> list[EmbeddedServer]:
         """The nodes that run and serve slots, in their own words."""
-        return [n for n in self.nodes if n.running and self._slots(n)]
+        return [n for n in self.nodes if n.running and self.slots_of(n)]
 
     def command(self, node: EmbeddedServer, *words: str | int) -> Any:
         """One command to one node, wherever the keys are."""
@@ -88,7 +88,7 @@ class EmbeddedCluster:
             self.command(node, "FLUSHALL")
             self.command(node, "SCRIPT FLUSH")
 
-    def _slots(self, node: EmbeddedServer) -> range:
+    def slots_of(self, node: EmbeddedServer) -> range:
         """What a node says it serves."""
         for seen in self._seen_by(node):
             if "myself" in seen["flags"] and "master" in seen["flags"] and seen["slots"]:

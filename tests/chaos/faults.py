@@ -10,6 +10,7 @@ from functools import partial
 from itertools import cycle, islice
 
 from firstword import keys
+from firstword.embedded import EmbeddedServer
 from tests.chaos.deployment import Worker
 from tests.chaos.play import Faults, Play
 from tests.support import eventually
@@ -174,11 +175,9 @@ async def rewind(play: Play) -> None:
 
 async def kill_a_master(play: Play) -> None:
     """kill -9 of the master that says who the gateways are; its replica takes over."""
-    cluster = play.deployment.cluster
     await play.busiest("gateway")
-    master = await asyncio.to_thread(cluster.primary_of, keys.workers("gateway"))
-    await asyncio.to_thread(cluster.fail_over, master)
-    await asyncio.to_thread(cluster.restore)
+    cluster = play.deployment.cluster
+    await _fail_over(play, await asyncio.to_thread(cluster.primary_of, keys.workers("gateway")))
 
 
 def kill_every_master(*, late: bool = False) -> Faults:
@@ -195,10 +194,17 @@ def kill_every_master(*, late: bool = False) -> Faults:
             if late:
                 await asyncio.to_thread(cluster.cut_off_replica, master)
                 await asyncio.sleep(LATE_S)
-            await asyncio.to_thread(cluster.fail_over, master)
-            await asyncio.to_thread(cluster.restore)
+            await _fail_over(play, master)
 
     return faults
+
+
+async def _fail_over(play: Play, master: EmbeddedServer) -> None:
+    cluster = play.deployment.cluster
+    names = [talk.name for talk in play.talks]
+    play.mark("gateway", await asyncio.to_thread(cluster.sessions_on, master, names))
+    await asyncio.to_thread(cluster.fail_over, master)
+    await asyncio.to_thread(cluster.restore)
 
 
 POISON: tuple[dict[str, bytes], ...] = (

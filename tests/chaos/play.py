@@ -51,7 +51,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A worker was struck: when, and whose sessions are its."""
+    """A worker, or a server, was struck: when, and which sessions depend on it."""
 
     stage: str
     at_ms: int
@@ -94,8 +94,11 @@ class Play:
         """Note who depends on these now. Call it just before the blow."""
         names = [talk.name for talk in self.talks]
         for worker in workers:
-            mine = await self.deployment.sessions(worker, names)
-            self._marks.append(_Mark(worker.stage, _now_ms(), mine))
+            self.mark(worker.stage, await self.deployment.sessions(worker, names))
+
+    def mark(self, stage: str, names: set[str]) -> None:
+        """Note that these are left without what the stage does. Call it just before the blow."""
+        self._marks.append(_Mark(stage, _now_ms(), names))
 
     def silences(self, stage: str) -> list[int]:
         """How long those who depended on a struck worker of the stage were left without it."""

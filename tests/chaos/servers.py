@@ -5,8 +5,12 @@ All methods block, as those of the embedded server do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
+from redis.crc import key_slot
+
+from firstword import keys
 from firstword.embedded import EmbeddedServer
 from tests.support_cluster import SHARDS, EmbeddedCluster
 
@@ -52,6 +56,11 @@ class Cluster(EmbeddedCluster):
 
     def stop(self) -> None:
         self.__exit__(None, None, None)
+
+    def sessions_on(self, master: EmbeddedServer, names: Iterable[str]) -> set[str]:
+        """Those of the sessions that lie on a master's shard."""
+        slots = self.slots_of(master)
+        return {name for name in names if key_slot(keys.audio(name).encode()) in slots}
 
     def pids(self) -> list[int]:
         return [node.pid for node in self.nodes if node.running]
