@@ -18,7 +18,7 @@ SILENCE_DBFS: Final = -50.0
 LEAD_S: Final = 0.03
 """Silence that is left before the first sound."""
 
-FIRST_FRAME_S: Final = 0.08
+FIRST_FRAME_S: Final = 0.04
 FRAME_S: Final = 0.32
 """The first frame is short, since somebody waits for it; the next are twice as long each, up to
 this."""
@@ -72,11 +72,13 @@ def to_pcm(samples: Samples) -> bytes:
 
     Each sample on its own, so the same sound gives the same bytes however it is cut.
     """
-    finite = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0).astype(np.float64)
-    size = np.abs(finite)
-    bent = KNEE + (CEILING - KNEE) * np.tanh((size - KNEE) / (CEILING - KNEE))
-    quiet = np.where(size <= KNEE, size, bent)
-    return np.rint(np.copysign(quiet, finite) * 32767).astype("<i2").tobytes()
+    values = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0).astype(np.float64)
+    loud = np.flatnonzero(np.abs(values) > KNEE)
+    if loud.size:
+        size = np.abs(values[loud])
+        bent = KNEE + (CEILING - KNEE) * np.tanh((size - KNEE) / (CEILING - KNEE))
+        values[loud] = np.copysign(bent, values[loud])
+    return np.rint(values * 32767).astype("<i2").tobytes()
 
 
 class FrameStream:
@@ -94,6 +96,8 @@ class FrameStream:
         self._rate = rate
         self._skip = skip
         self._frame_s = FIRST_FRAME_S
+        self._held = np.zeros(0, np.float32)
+        self._step = round(FRAME_S * native_rate)
         self._resampler = (
             soxr.ResampleStream(native_rate, rate, 1, dtype="float32")
             if rate != native_rate
@@ -101,22 +105,33 @@ class FrameStream:
         )
 
     def feed(self, samples: Samples, *, last: bool) -> Iterator[bytes]:
-        """The frames of a piece; the last piece also brings out what the resampler held back."""
-        if self._resampler is not None:
-            samples = self._resampler.resample_chunk(samples, last=last)
-        pcm = to_pcm(samples)
-        skipped = min(self._skip - self.skipped, len(pcm) // 2)
-        self.skipped += skipped
-        position = 2 * skipped
-        while position < len(pcm):
-            frame = pcm[position : position + self._frame_bytes()]
-            position += len(frame)
-            self.samples += len(frame) // 2
-            self._frame_s = min(2 * self._frame_s, FRAME_S)
-            yield frame
+        """The frames of a piece; the last piece also brings out what the resampler held back.
 
-    def _frame_bytes(self) -> int:
-        return min(2 * int(self._frame_s * self._rate), MAX_FRAME_BYTES)
+        Little is done at a time, so that the first frame leaves at once and others get their turn.
+        """
+        for start in range(0, max(1, len(samples)), self._step):
+            block = samples[start : start + self._step]
+            if self._resampler is not None:
+                final = last and start + self._step >= len(samples)
+                block = self._resampler.resample_chunk(block, last=final)
+            skipped = min(self._skip - self.skipped, len(block))
+            self.skipped += skipped
+            self._held = np.concatenate([self._held, block[skipped:]])
+            while len(self._held) >= self._frame_samples():
+                yield self._frame()
+        if self._held.size:
+            yield self._frame()
+
+    def _frame(self) -> bytes:
+        count = self._frame_samples()
+        pcm = to_pcm(self._held[:count])
+        self._held = self._held[count:]
+        self.samples += len(pcm) // 2
+        self._frame_s = min(2 * self._frame_s, FRAME_S)
+        return pcm
+
+    def _frame_samples(self) -> int:
+        return min(int(self._frame_s * self._rate), MAX_FRAME_BYTES // 2)
 
 
 def wav_header(rate: int, data_bytes: int | None) -> bytes:

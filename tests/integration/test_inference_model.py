@@ -85,7 +85,7 @@ async def test_a_long_text_is_whole_across_its_pieces_and_without_gaps(service: 
 async def test_the_first_sound_comes_early_and_the_end_is_quiet(service: Running) -> None:
     async with service.connect() as client:
         spoken = await client.say("1", "Please say it now.")
-    first_100_ms, last_50_ms = spoken.frames[0], spoken.pcm[-2 * RATE // 20 :]
+    first_100_ms, last_50_ms = spoken.pcm[: 2 * RATE // 10], spoken.pcm[-2 * RATE // 20 :]
     assert decibels(first_100_ms) > -50
     assert decibels(last_50_ms) < -45
     assert spoken.pcm[:2] == b"\x00\x00"

@@ -101,13 +101,22 @@ def test_frames_hold_every_sample_but_the_skipped_ones(
     assert abs(len(whole) / 2 - sum(sizes) * rate / RATE) <= len(sizes) + 1
     assert all(0 < len(frame) <= 16_000 and len(frame) % 2 == 0 for frame in frames)
     if frames:
-        assert len(frames[0]) <= 2 * 0.08 * rate
+        assert len(frames[0]) <= 2 * 0.04 * rate
         assert max(map(len, frames)) <= 2 * 0.32 * rate
+
+
+@pytest.mark.parametrize("rate", [RATE, 16_000])
+def test_a120_little_is_converted_before_the_first_frame_leaves(rate: int) -> None:
+    stream = FrameStream(RATE, rate)
+    frames = stream.feed(sine(60), last=True)
+    assert len(next(frames)) / 2 == stream.samples == 0.04 * rate
+    assert len(stream._held) < 0.4 * rate, "the rest is not even resampled"
+    assert sum(len(frame) for frame in frames) / 2 == pytest.approx(59.96 * rate, abs=2)
 
 
 def test_frames_grow() -> None:
     frames = list(FrameStream(RATE, RATE).feed(sine(1.2), last=True))
-    assert [len(frame) / 2 / RATE for frame in frames] == [0.08, 0.16, 0.32, 0.32, 0.32]
+    assert [len(frame) / 2 / RATE for frame in frames] == [0.04, 0.08, 0.16, 0.32, 0.32, 0.28]
 
 
 def test_a_resampled_tone_keeps_its_pitch() -> None:
