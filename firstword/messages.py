@@ -160,13 +160,17 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpen:
-    """The session's settings, in full; the gateway connects its upstream now."""
+    """The session's settings, in full; the gateway connects its upstream now.
+
+    `lexicon`: words, and how they are said in this session.
+    """
 
     voice: str
     speed: float
     lang: str
     sample_rate: int
     pace: str
+    lexicon: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

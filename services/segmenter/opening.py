@@ -8,7 +8,7 @@ from typing import Any, Self
 from firstword import codec
 from firstword import messages as m
 from services.segmenter import core
-from services.segmenter.options import segmenter_options, setting_problem
+from services.segmenter.options import lexicon, segmenter_options, setting_problem
 from services.segmenter.turns import Defaults
 
 
@@ -47,8 +47,11 @@ class Opening:
         given = {
             f.name: value
             for f in fields(m.SessionOpen)
-            if (value := getattr(message, f.name)) is not None
+            if (value := getattr(message, f.name, None)) is not None
         }
+        words = lexicon(message)
+        if words is not None:
+            given["lexicon"] = words or None
         self.settings = replace(self.settings, **given)
         self.options = replace(self.options, **segmenter_options(message))
         return ""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from firstword import messages as m
+from firstword.session_codec import MAX_LEXICON_WORDS, MAX_NAME_CHARS
 from services.segmenter import core
 from services.segmenter.tables import load
 
 SAMPLE_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 PACES = ("realtime", "none")
 MAX_SETTING_CHARS = 128
+MAX_LEXICON_CHARS = 8_000
 
 
 def setting_problem(message: m.Open | m.Text) -> str:
@@ -31,11 +33,33 @@ def _open_problem(message: m.Open) -> str:
         return f"sample_rate is one of {', '.join(map(str, SAMPLE_RATES))}"
     if message.pace is not None and message.pace not in PACES:
         return f"pace is one of {', '.join(PACES)}"
+    if not _is_lexicon((message.meta or {}).get("lexicon", {})):
+        return (
+            f"meta.lexicon is a map of at most {MAX_LEXICON_WORDS} words, each with what is said "
+            f"for it, {MAX_LEXICON_CHARS} characters in all"
+        )
     options = segmenter_options(message)
     if not isinstance(options, dict):
         return "meta.segmenter is a map of options"
     problems = (_option_problem(name, value) for name, value in options.items())
     return next((problem for problem in problems if problem), "")
+
+
+def _is_lexicon(value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) > MAX_LEXICON_WORDS:
+        return False
+    parts = [part for entry in value.items() for part in entry]
+    return (
+        all(isinstance(part, str) and part.isprintable() for part in parts)
+        and all(0 < len(part) <= MAX_NAME_CHARS for part in parts)
+        and sum(map(len, parts)) <= MAX_LEXICON_CHARS
+    )
+
+
+def lexicon(message: m.Open) -> dict[str, str] | None:
+    """The pronunciations that an `open` brings; None if it does not speak of them."""
+    found: dict[str, str] | None = (message.meta or {}).get("lexicon")
+    return found
 
 
 def segmenter_options(message: m.Open) -> Any:

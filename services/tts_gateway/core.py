@@ -201,6 +201,7 @@ class Speech:
             out=self._out,
             rate=self.settings.sample_rate,
             ahead_s=self._pace.ahead(now),
+            lexicon=self.settings.lexicon,
         )
 
     def lost(self, error: FirstwordError) -> list[Action]:

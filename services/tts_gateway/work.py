@@ -51,6 +51,7 @@ def request(
     out: Progress,
     rate: int,
     ahead_s: float,
+    lexicon: Mapping[str, str] | None = None,
 ) -> wire.Synthesize:
     """The request for a segment; `ahead_s` of audio is out and not played yet."""
     same_turn = out.turn == said.turn
@@ -68,6 +69,7 @@ def request(
         skip_samples=resumed,
         plan=out.plan if resumed else None,
         first=said.first if isinstance(said, m.Segment) else not same_turn,
+        lexicon=lexicon,
     )
 
 

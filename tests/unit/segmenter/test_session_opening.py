@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from firstword import messages as m
 from services.segmenter.session import Session
 from services.segmenter.turns import Skipped
 from tests.unit.segmenter.talk import Talk, errors, spoken, to_gateway
@@ -64,3 +65,16 @@ def test_a_session_that_is_there_goes_on_as_it_was() -> None:
     talk.text("As before.", "a")
     talk.end("a")
     assert spoken(talk.outputs) == [("a", "As before.")]
+
+
+def test_pronunciations_of_an_open_go_to_the_gateway_and_stay_until_others_come() -> None:
+    talk = Talk()
+    words = {"SQL": "sequel", "GIF": "/ʤˈɪf/"}
+    talk.open(meta={"lexicon": words})
+    talk.open(speed=1.5)
+    saved = talk.session.snapshot()
+    talk.session = Session.restore("demo", talk.defaults, saved, talk.now)
+    talk.open(meta={"caller": "Ann"})
+    talk.open(meta={"lexicon": {}})
+    opened = [output for output in to_gateway(talk.outputs) if isinstance(output, m.SessionOpen)]
+    assert [open_.lexicon for open_ in opened] == [words, words, words, None]

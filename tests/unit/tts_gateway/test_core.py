@@ -42,6 +42,15 @@ def chunks(world: World) -> list[m.AudioChunk]:
 # -- the path of a turn ---------------------------------------------------------------------------
 
 
+def test_the_pronunciations_of_a_session_go_with_each_request() -> None:
+    speech = Speech("demo", Limits(), {})
+    speech.begin("1-0", replace(session_open(), lexicon={"SQL": "sequel"}), 1.0)
+    speech.begin("2-0", segment(1, "SQL."), 2.0)
+    (send,) = speech.connected(False, 2.0)
+    assert isinstance(send, Send)
+    assert json.loads(send.frame)["lexicon"] == {"SQL": "sequel"}
+
+
 def test_a_turn_action_by_action() -> None:
     """One session, one segment, one turn: everything the core ever says, in order."""
     speech = Speech("demo", Limits(), {})
