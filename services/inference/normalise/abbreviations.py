@@ -53,7 +53,8 @@ def _street_or_saint(found: re.Match[str], language: Language) -> str | None:
     before = found.string[max(0, found.start() - 30) : found.start()].split()
     after = found.string[found.end() : found.end() + 2]
     behind_name = bool(before) and before[-1][0].isupper() and before[-1][-1].isalnum()
-    if after[:1] == " " and after[1:].isupper() and not behind_name:
+    numbered = any(word[0].isdecimal() for word in before[-3:])
+    if after[:1] == " " and after[1:].isupper() and not (behind_name and numbered):
         return str(saint)
     if not behind_name and not found[0].endswith("."):
         return None

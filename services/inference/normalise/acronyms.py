@@ -12,7 +12,6 @@ def rules(language: Language) -> list[Rule]:
     """Names with signs, words with a reading of their own, capitals, letters with digits."""
     return [
         rule("ls", rf"({any_of(language.tables['named'])})(?![\w+#])", _named),
-        rule("l", r"[Α-ω](?![^\W\d_])", _greek),
         rule("l", r"([A-Z])&([A-Z])(?!\w)", _pair),
         rule(
             "l",
@@ -28,11 +27,6 @@ def _named(found: re.Match[str], language: Language) -> str | None:
         return None
     said: str = language.table("named")[found[1]]
     return said
-
-
-def _greek(found: re.Match[str], language: Language) -> str | None:
-    name: str | None = language.table("greek").get(found[0])
-    return name
 
 
 def _pair(found: re.Match[str], language: Language) -> str:
@@ -55,10 +49,12 @@ def _capitals(found: re.Match[str], language: Language) -> str | None:
 
 
 def _is_shouted(found: re.Match[str]) -> bool:
-    """Whether longer words in capitals stand on both or either side: DO NOT GO THERE."""
-    around = found.string[max(0, found.start() - 24) : found.end() + 24].split()
-    loud = [word for word in around if word.isalpha() and word.isupper() and len(word) > 1]
-    return len(loud) > 2 and len(loud) == sum(word.isalpha() for word in around[1:-1] or around)
+    """DO NOT GO THERE: whether the words around it are in capitals as well."""
+    before = found.string[max(0, found.start() - 30) : found.start()].split()[-2:]
+    after = found.string[found.end() : found.end() + 30].split()[:2]
+    near = [*before, *after]
+    loud = sum(word.isalpha() and word.isupper() and len(word) > 1 for word in near)
+    return loud > 1 and not any(word.lower() == word for word in near)
 
 
 def _mixed(found: re.Match[str], language: Language) -> str | None:
@@ -72,7 +68,7 @@ def _mixed(found: re.Match[str], language: Language) -> str | None:
     for part in parts:
         if part.isdecimal():
             said.append(language.number(part))
-        elif len(part) < 4:
+        elif len(part) == 1 or (len(part) < 4 and not re.search("[aeiou]", part)):
             said.append(language.letters(part))
         else:
             said.append(part)

@@ -29,7 +29,7 @@ def rules(language: Language) -> list[Rule]:
         rule("s", r"\.([A-Za-z]{2,12})(?!\w)", _dotted),
         rule("s", r"@(\w{1,64}(?:[.]\w{1,64}){0,3})", _handle),
         rule("s", r"#([^\W\d_]\w{0,63})", _tag),
-        rule("s", r"(?:[~.]{0,2}/[\w.+-]{1,64}){2,12}/?", _path),
+        rule("s", r"(?:[~.]{0,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}){2,12}/?", _path),
         rule("l", r"[^\W\d_]{1,40}(?:_\w{1,40}){1,8}", _snake),
     ]
 
@@ -75,8 +75,12 @@ def _handle(found: re.Match[str], language: Language) -> str | None:
 
 
 def _tag(found: re.Match[str], language: Language) -> str | None:
+    if is_after_word(found):
+        return None
+    if re.fullmatch(r"[0-9a-fA-F]{6}", found[1]):  # a colour
+        return f"{language.table('marks')['#']} {language.letters(found[1])}"
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", found[1])
-    return None if is_after_word(found) else f"{language.word('hashtag')} {words}"
+    return f"{language.word('hashtag')} {words}"
 
 
 def _path(found: re.Match[str], language: Language) -> str | None:
@@ -84,7 +88,8 @@ def _path(found: re.Match[str], language: Language) -> str | None:
 
 
 def _snake(found: re.Match[str], language: Language) -> str:
-    return found[0].replace("_", " ")
+    parts = found[0].split("_")
+    return " ".join(language.cardinal(part) if part.isdecimal() else part for part in parts)
 
 
 def _said(text: str, language: Language) -> str:

@@ -62,9 +62,21 @@ def rules(language: Language) -> list[Rule]:
     """Letters with their accents apart, and words in a script that the voice cannot read."""
     own = f"{_LATIN}{_SCRIPTS.get(language.family, '')}"
     return [
+        rule("l", r"[Α-ω](?![^\W\d_])", _greek),
+        rule("l", r"[A-Za-z]{2,40}\(e?s\)(?!\w)", _plural),
         rule("l", r"[A-Za-z]{0,40}(?:[A-Za-z][\u0300-\u036f]{1,4}[A-Za-z]{0,40}){1,20}", _composed),
         rule("l", rf"(?:(?![{own}])[^\W\d_]){{1,80}}", _transliterated),
     ]
+
+
+def _greek(found: re.Match[str], language: Language) -> str | None:
+    name: str | None = language.table("greek").get(found[0])
+    return name
+
+
+def _plural(found: re.Match[str], language: Language) -> str:
+    """`file(s)` is said as files."""
+    return found[0].replace("(", "").replace(")", "")
 
 
 def _composed(found: re.Match[str], language: Language) -> str:

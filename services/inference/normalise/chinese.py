@@ -17,7 +17,8 @@ _SCALES: Final = (
 
 def cardinal(value: int) -> str:
     """The name of a non-negative number below 10**16: 一千零五 for 1005."""
-    return _name(value).removeprefix("一") if 10 <= value < 20 else _name(value)
+    name = _name(value)
+    return name.removeprefix("一") if name.startswith("一十") else name
 
 
 def _name(value: int) -> str:

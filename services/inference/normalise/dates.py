@@ -23,9 +23,10 @@ def rules(language: Language) -> list[Rule]:
     made = [
         rule("d", rf"{_YEAR}([-/.])(0?[1-9]|1[0-2])\2{day}(?!\d|[-/.]\d)(?:T(?=\d))?", _iso),
         rule("d", r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/]|[.-]\d)", _numeric),
-        rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})\.?(?!\w){year}", _day_month),
+        rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})(?!\w)(?:\.(?=,?[ ]))?{year}", _day_month),
     ]
     if language.family == "en":
+        made.append(rule("s", r"['’](\d\d)(?![\w'’])", _short_year))
         made.append(rule("ds", r"(?:(\d\d)|(['’])?)(\d0)['’]?s(?!\w)", _decade))
         made.append(
             rule(
@@ -63,7 +64,7 @@ def _say(year: str | None, month: str, day: str, last: str | None, language: Lan
 def _day(day: str, language: Language) -> str:
     digits = day.lstrip("0")
     if language.family == "en" or digits in language.table("first_days"):
-        return language.ordinal(digits, "short" if language.family == "es" else "m")
+        return language.ordinal(digits)
     return language.cardinal(digits)
 
 
@@ -109,6 +110,14 @@ def _month(found: re.Match[str], language: Language) -> str | None:
 def _weekday(found: re.Match[str], language: Language) -> str | None:
     name: str = language.table("weekday_short")[found[1]]
     return name
+
+
+def _short_year(found: re.Match[str], language: Language) -> str | None:
+    """'99, but not a quoted number."""
+    if found.string[found.start() - 1 : found.start()] != " ":
+        return None
+    digits = found[1]
+    return f"oh {language.cardinal(digits[1])}" if digits[0] == "0" else language.cardinal(digits)
 
 
 def _decade(found: re.Match[str], language: Language) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to
 from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word, number, rule
+from services.inference.normalise.units import names_of
 
 
 def rules(language: Language) -> list[Rule]:
@@ -15,7 +16,7 @@ def rules(language: Language) -> list[Rule]:
     # Prices keep the marks of the country they come from: 1.234,56 and 15,50.
     n = rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}(?![\d,])|{number(language)})"
     signs, codes = any_of(language.table("currencies")), any_of(language.table("codes"))
-    scale = rf"(?:[ \u00a0\u202f]?({any_of(language.table('magnitudes'))})(?!\w)\.?)?"
+    scale = rf"(?:[ \u00a0\u202f]?({any_of(language.table('magnitudes'))})(?!\w))?"
     gap = r"[ \u00a0\u202f]?"
     end = r"(?![\d])"
     per = r"(?:/([A-Za-z]{1,12})(?!\w))?"
@@ -64,7 +65,7 @@ def _amount(
         )
     else:
         said = _exact(first, names, language, one=_is_adjective(found, language))
-    return said + (f" {language.word('per')} {per}" if per else "")
+    return said + (f" {language.word('per')} {names_of(per, language)[0]}" if per else "")
 
 
 def _scaled(amount: str, scale: str | None, language: Language) -> str:

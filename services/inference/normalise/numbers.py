@@ -16,7 +16,8 @@ FRACTIONS: Final = dict(
     )
 )
 
-_YEARS: Final = range(1100, 2100)
+_NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})")
+_YEARS: Final = range(1010, 2100)
 _RATINGS: Final = ("24/7", "50/50", "9/11", "20/20")
 
 
@@ -35,14 +36,15 @@ def rules(language: Language) -> list[Rule]:
         rule("l", r"[vV](\d{1,6}(?:\.\d{1,6}){0,5})(?![\w]|\.\d)", _marked_version),
         rule("ds", r"\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,7}(?!\w)", _phone),
         rule("ds", r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)", _phone),
+        rule("d", r"\d{1,7}(?:-\d{1,7}){3,6}(?![-\w])", _phone),
         rule("d", r"\d{3}-(?:\d{4}|\d{2}-\d{4})(?![-\d])", _phone),
         rule("d", r"0\d{1,4}(?:[ /-]\d{2,8}){1,5}(?![-\d])", _phone),
         rule("ds", rf"(?:(\d{{1,9}})[ ]?)?([{''.join(FRACTIONS)}])", _fraction_sign),
         rule("d", r"(\d{1,4}) (\d{1,2}/\d{1,2})(?![/\d])", _mixed),
         rule("d", r"(\d{1,4})/(\d{1,4})(?![/\d])", _fraction),
+        rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3})(?![/\d])", _rating),
         rule("d", rf"({n})[eE]([+-]?)(\d{{1,3}})(?!\w)", _scientific),
-        rule("d", r"(\d{1,5})[ ]?[x×][ ]?(\d{1,5})(?!\w)", _by),
-        rule("d", rf"(\d{{1,9}})[ ]?({marks})(?!\w)", _ordinal),
+        rule("d", rf"(\d{{1,9}}|\d{{1,3}}(?:,\d{{3}}){{1,3}})[ ]?({marks})(?!\w)", _ordinal),
         rule("s", r"\.(\d+)(?![\w]|\.\w)", _decimals),
         rule("d", rf"({n}){DASH}({n})(?![-–\w/]|[.,:]\d)", _range),
     ]
@@ -54,14 +56,18 @@ def plain(language: Language) -> Rule:
 
 
 def _plain(found: re.Match[str], language: Language) -> str:
-    return year_or_number(found[1], language)
+    noun = _NOUN.match(found.string, found.end())
+    if noun is None or "feminine" not in language.tables:
+        return year_or_number(found[1], language)
+    is_feminine = re.search(language.tables["feminine"], noun[1])
+    return year_or_number(found[1], language, "f" if is_feminine else "m")
 
 
-def year_or_number(text: str, language: Language) -> str:
+def year_or_number(text: str, language: Language, gender: str = "") -> str:
     """A number of four digits that can be a year is read as one."""
     if is_year(text):
         return language.year(text)
-    return language.number(text)
+    return language.number(text, gender)
 
 
 def is_year(text: str) -> bool:
@@ -70,7 +76,7 @@ def is_year(text: str) -> bool:
 
 def _address(found: re.Match[str], language: Language) -> str | None:
     parts = found[1].split(".")
-    if any(int(part) > 255 for part in parts):
+    if any(int(part) > 255 or part.startswith("00") for part in parts):
         return None
     said = f" {language.word('dot')} ".join(map(language.digits, parts))
     return said + (f" {language.word('colon')} {language.digits(found[2])}" if found[2] else "")
@@ -78,12 +84,13 @@ def _address(found: re.Match[str], language: Language) -> str | None:
 
 def version(text: str, language: Language) -> str:
     """`three point twelve point one`."""
-    return language.joined(
-        f" {language.word('point')} ".join(map(language.cardinal, text.split("."))).split()
-    )
+    point = language.word("dot" if language.tables["decimal"] == "," else "point")
+    return language.joined(f" {point} ".join(map(language.cardinal, text.split("."))).split())
 
 
-def _version(found: re.Match[str], language: Language) -> str:
+def _version(found: re.Match[str], language: Language) -> str | None:
+    if language.tables["decimal"] == "," and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", found[0]):
+        return None  # a million
     return version(found[0], language)
 
 
@@ -94,7 +101,10 @@ def _named_version(found: re.Match[str], language: Language) -> str:
 def _marked_version(found: re.Match[str], language: Language) -> str | None:
     if is_after_word(found):
         return None
-    return f"{language.word('version')} {version(found[1], language)}"
+    said = version(found[1], language)
+    name = language.word("version")
+    before = found.string[max(0, found.start() - 10) : found.start()].lower()
+    return said if name in before else f"{name} {said}"
 
 
 def _called(found: re.Match[str], language: Language) -> str:
@@ -112,6 +122,8 @@ def _phone(found: re.Match[str], language: Language) -> str | None:
     if is_after_word(found) or not 6 < sum(map(len, groups)) < 16:
         return None
     plus = f"{language.word('plus')} " if found[0][0] == "+" else ""
+    if language.family == "fr" and all(len(group) == 2 for group in groups):
+        return plus + ", ".join(map(language.cardinal, groups))
     return plus + ", ".join(map(language.digits, groups))
 
 
@@ -133,20 +145,36 @@ def _with_whole(
     part = _part(numerator, denominator, language)
     if not whole or part is None:
         return part
-    if numerator == "1" and language.family == "en":
-        part = part.replace("one ", "a ", 1)
+    if numerator == "1":  # one and a half, dos y medio
+        part = ("a " if language.family == "en" else "") + part.partition(" ")[2]
     return f"{language.cardinal(whole)} {language.word('and')} {part}"
 
 
-def _fraction(found: re.Match[str], language: Language) -> str:
+def _rating(found: re.Match[str], language: Language) -> str:
+    """4.5/5."""
+    pair = [language.number(found[1]), language.cardinal(found[2])]
+    return f" {language.word('out_of')} ".join(pair)
+
+
+def _fraction(found: re.Match[str], language: Language) -> str | None:
+    if found.string[found.start() - 1 : found.start()] == "/":
+        return None
     numerator, denominator = found[1], found[2]
     pair = [language.cardinal(numerator), language.cardinal(denominator)]
     if found[0] in _RATINGS:
         return language.joined(pair)
     said = None
+    if numerator == denominator:
+        return f" {language.word('out_of')} ".join(pair)
     if int(numerator) < int(denominator):
         said = _part(numerator, denominator, language)
     return said or f" {language.word('over')} ".join(pair)
+
+
+def fraction(text: str, language: Language) -> str | None:
+    """`three quarters` for 3/4 and ¾; None where the language has no name for it."""
+    numerator, _, denominator = FRACTIONS.get(text, text).partition("/")
+    return _part(numerator, denominator, language)
 
 
 def _part(numerator: str, denominator: str, language: Language) -> str | None:
@@ -166,19 +194,13 @@ def _scientific(found: re.Match[str], language: Language) -> str:
     return f"{language.number(found[1])} {language.word('times')} {language.cardinal('10')} {power}"
 
 
-def _by(found: re.Match[str], language: Language) -> str:
-    large = len(found[1]) > 2 < len(found[2])
-    word = "by" if large or "x" in found[0] else "times"
-    return f" {language.word(word)} ".join(language.number(side) for side in found.groups())
-
-
 def _ordinal(found: re.Match[str], language: Language) -> str | None:
-    return language.ordinal(found[1], language.table("ordinal_marks")[found[2]])
+    return language.ordinal(found[1].replace(",", ""), language.table("ordinal_marks")[found[2]])
 
 
 def _range(found: re.Match[str], language: Language) -> str | None:
     first, last = found[1], found[2]
-    if is_after_word(found):
+    if is_after_word(found) or found.string[found.start() - 1 : found.start()] == "-":
         return None
     if " - " in found[0] and "=" in found.string[found.end() : found.end() + 10]:
         return f"{language.number(first)} {language.word('minus')} {language.number(last)}"

@@ -46,8 +46,9 @@ def any_of(words: Iterable[str]) -> str:
 def number(language: Language) -> str:
     """A number as the language writes it. Every repetition ends where digits end."""
     group = f"[{language.tables['group']}]"
-    sizes = rf"(?:\d{{1,3}}(?:{group}\d{{3}})+(?!\d|,\d)|\d{{1,2}}(?:,\d{{2}})+,\d{{3}})"
+    sizes = rf"\d{{1,3}}(?:{group}\d{{3}})+"
     if language.tables["decimal"] == ".":
+        sizes = rf"(?:{sizes}(?!\d|,\d)|\d{{1,2}}(?:,\d{{2}})+,\d{{3}})"
         decimals = r"(?:\.\d+)?"
     else:  # a point before three digits is a thousand there, any other one is meant as decimal
         decimals = r"(?:,\d+|\.\d{1,2}(?!\d)|\.\d{4,})?"
@@ -57,7 +58,12 @@ def number(language: Language) -> str:
 def is_after_word(found: re.Match[str]) -> bool:
     """Whether the match stands directly behind a letter, a digit or a closing bracket."""
     before = found.string[found.start() - 1 : found.start()]
-    return (before.isalnum() and not "\u3040" <= before <= "\u9fff") or before in (")", "]")
+    return is_word(before) or before in (")", "]")
+
+
+def is_word(character: str) -> bool:
+    """Whether it belongs to a word in a language that puts spaces between them."""
+    return character.isalnum() and not "\u3040" <= character <= "\u9fff"
 
 
 def ends_text(found: re.Match[str]) -> bool:

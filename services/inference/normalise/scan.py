@@ -25,7 +25,7 @@ from services.inference.normalise.spoken import Spoken, Writer
 
 # What may begin something that is not said as it is written; lower case words are passed quickly.
 _CANDIDATE: Final = re.compile(
-    r"[^\W\d_⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]+|[\d⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£])|--|_"
+    r"[^\W\d_⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]+|[\d⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£.>])|--|_"
 )
 
 
@@ -42,6 +42,15 @@ class _Place(NamedTuple):
 
 
 _CANDIDATE_UNSPACED: Final = re.compile(_CANDIDATE.pattern, re.ASCII)
+
+# Most words are only words: no rule has to look at them.
+_PLAIN: Final = re.compile(r"[A-ZÀ-Þ]?[a-zß-öø-ÿ]+(?=[\s,;!?…)\"”»'’]|[.:](?:\s|$)|$)")
+_HEAD: Final = re.compile(r"[^\W\d_]+")
+_TABLES: Final = (
+    *("before_number", "before_name", "anywhere", "street_or_saint", "numbered", "reigns"),
+    *("versioned", "called", "named", "acronyms", "months", "month_short", "weekday_short"),
+    *("currencies", "codes"),
+)
 
 _SIGNED: Final = re.compile(r"[ ]?(?=\.?\d|[$€£])")
 
@@ -89,10 +98,23 @@ def normalise(text: str, code: str, fixed: Sequence[Fixed] = ()) -> Spoken:
     return writer.finish()
 
 
+@cache
+def _heads(code: str) -> frozenset[str]:
+    """The words, in lower case, that something begins with for which there is a rule."""
+    words = language(code)
+    entries = (entry for name in _TABLES for entry in words.table(name))
+    found = (_HEAD.match(entry) for entry in entries)
+    return frozenset(head[0].lower() for head in found if head is not None)
+
+
 def _scan(text: str, position: int, end: int, code: str, writer: Writer) -> None:
     words, rules = language(code), _rules(code)
     candidate = _CANDIDATE if words.spaced else _CANDIDATE_UNSPACED
+    heads = _heads(code)
     while (found := candidate.search(text, position, end)) is not None:
+        if _PLAIN.match(text, found.start()) and found[0].lower() not in heads:
+            position = found.end()
+            continue
         edit = _apply(_Place(text, found.start(), end), rules, words)
         if edit is None:
             position = found.end()
@@ -133,10 +155,10 @@ def _signed(
     """-5, ~20, #3: a sign and the number behind it are one."""
     text, at, end = place
     name = symbols.prefix(text, at, words)
-    following = None if name is None else _SIGNED.match(text, at + 1, end)
-    if following is None:
+    following = _SIGNED.match(text, at + 1, end)
+    if name is None or following is None:
         return None
     edit = _apply(_Place(text, following.end(), end), rules, words)
     if edit is None or edit[0] != following.end():
         return None
-    return at, edit[1], f"{name} {edit[2]}"
+    return at, edit[1], words.joined([name, edit[2]])

@@ -6,9 +6,12 @@ import re
 from typing import Final
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.rules import Rule, is_after_word, rule
+from services.inference.normalise.rules import Rule, is_after_word, is_word, rule
 
 _POWERS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
+
+
+_MAY_STAND_APART: Final = "~≈±#§№"
 
 
 def rules(language: Language) -> list[Rule]:
@@ -16,8 +19,9 @@ def rules(language: Language) -> list[Rule]:
     return [
         rule("z", r"\^\(?(-?\d{1,3})\)?|([⁻]?[⁰¹²³⁴-⁹]{1,4})", _power),
         rule("z", r"[₀-₉]{1,4}", _index),
-        rule("z", r"-->?|=>|->|<-", _arrow),
+        rule("z", r"-{2,}>?|=>|->|<-", _arrow),
         rule("z", r"[*×·x](?=[ ]?\d)", _times),
+        rule("z", r"-(?=\d)", _hyphen),
         rule("z", r"[^\w\s]", _sign),
     ]
 
@@ -25,7 +29,9 @@ def rules(language: Language) -> list[Rule]:
 def prefix(text: str, at: int, language: Language) -> str | None:
     """What a sign directly before a number is called there: minus, about, number."""
     before = text[at - 1 : at] if at else ""
-    if before.isalnum() or before in (")", "]", text[at]):
+    if is_word(before) or before in (")", "]", text[at]):
+        return None
+    if text[at + 1 : at + 2] == " " and text[at] not in _MAY_STAND_APART:
         return None
     name: str | None = language.table("prefixes").get(text[at])
     return name
@@ -47,12 +53,22 @@ def _index(found: re.Match[str], language: Language) -> str:
 
 
 def _arrow(found: re.Match[str], language: Language) -> str:
-    return "—" if found[0] == "--" else language.word("to")
+    if set(found[0]) != {"-"}:
+        return language.word("to")
+    after = found.string[found.end() : found.end() + 1]
+    if is_word(after) and not is_after_word(found):  # --force
+        return f"{language.table('marks')['-']} {language.table('marks')['-']}"
+    return "—"
 
 
 def _times(found: re.Match[str], language: Language) -> str | None:
     before = found.string[max(0, found.start() - 2) : found.start()].rstrip()
     return language.word("times") if before[-1:].isdecimal() else None
+
+
+def _hyphen(found: re.Match[str], language: Language) -> str | None:
+    """GPT-4, UTF-8: nothing is heard between a name and its number."""
+    return " " if found.string[found.start() - 1 : found.start()].isalpha() else None
 
 
 def _sign(found: re.Match[str], language: Language) -> str | None:

@@ -28,8 +28,10 @@ def rules(language: Language) -> list[Rule]:
         ),
         rule("d", r"(\d{1,5}):(\d{1,5})(?![:\d]|\.\d)", _ratio),
     ]
-    optional = "" if language.family == "en" else "?"  # 5h is five hours there
-    made.insert(0, rule("d", rf"{_CLOCK}[ ]?h[ ]?([0-5]\d){optional}(?!\w)", _hours))
+    optional = "?" if language.family in ("fr", "pt") else ""  # elsewhere 5h are five hours
+    hours = rf"{_CLOCK}[ ]?h[ ]?([0-5]\d){optional}"
+    end = r"(?!\w|[ ]?(?:min|m|s)(?!\w))"
+    made.insert(0, rule("d", rf"{hours}(?:[ ]?[-–][ ]?{hours})?{end}", _hours))
     return made
 
 
@@ -77,7 +79,7 @@ def _minutes(minute: str, language: Language) -> str:
 def _clock(found: re.Match[str], language: Language) -> str:
     hour, minute, second, zulu = found.groups()
     said = _on_the_clock(hour, minute, language)
-    if second:
+    if second and int(second):
         name = language.tables["second_names"][0 if second == "01" else 1]
         amount = language.cardinal(second.lstrip("0") or "0")
         said = language.joined([said, language.word("and"), amount, name])
@@ -95,7 +97,11 @@ def _on_the_clock(hour: str, minute: str, language: Language) -> str:
 
 
 def _hours(found: re.Match[str], language: Language) -> str:
-    return _on_the_clock(found[1], found[2] or "00", language)
+    hour, minute, last_hour, last_minute = found.groups()
+    said = _on_the_clock(hour, minute or "00", language)
+    if last_hour:
+        said = up_to(said, _on_the_clock(last_hour, last_minute or "00", language), language)
+    return said
 
 
 def _with_hours(hour: str, minute: str, language: Language) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.numbers import up_to
+from services.inference.normalise.numbers import fraction, up_to, year_or_number
 from services.inference.normalise.rules import DASH, Rule, any_of, number, rule
 
 
@@ -16,10 +16,15 @@ def rules(language: Language) -> list[Rule]:
     scales = any_of(language.table("scales"))
     apart, attached = language.table("units"), language.table("attached_units")
     quantity = rf"({n})(?:{DASH}({n}))?"
-    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°/])"
+    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°/]|['’]s)"
+    # The point of a unit that is written short, inside a sentence.
+    point = r"(?:\.(?=[ ][a-z]|[,;]))?"
+    sides = r"(\d{1,5}(?:[ ]?[x×][ ]?\d{1,5}){1,3})"
     made = [
+        rule("d", rf"{sides}(?:[ ]?({any_of(apart)}))?(?!\w)", _by),
         rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
-        rule("d", rf"{quantity}[ \u00a0\u202f]?({any_of(apart)}){end}", _measure),
+        rule("ds", rf"(\d{{1,3}}/\d{{1,3}}|[½⅓⅔¼¾])[ ]?({any_of(apart)})(?![\w/])", _part_of),
+        rule("d", rf"{quantity}[ \u00a0\u202f]?({any_of(apart)}){end}{point}", _measure),
         rule("d", rf"{quantity}({any_of(attached)}){end}", _measure),
         rule("d", rf"({n})[ ]?({scales})(?!\w)", _scaled),
     ]
@@ -40,8 +45,8 @@ def _scaled(found: re.Match[str], language: Language) -> str | None:
     after = found.string[found.end() : found.end() + 2]
     if sign in ("k", "K") and len(number_) < 3:
         return None  # 4K, 10k: said as they are written
-    if sign == "B" and after[1:].isupper():
-        return None  # 221B Baker Street
+    if sign == "B" and not after[1:].islower():
+        return None  # 221B Baker Street, seat 12B
     return f"{language.number(number_)} {language.table('scales')[sign]}"
 
 
@@ -63,6 +68,27 @@ def _measure(found: re.Match[str], language: Language) -> str | None:
     if per:
         said += f" {language.word('per')} {names_of(per, language)[0]}"
     return said
+
+
+def _by(found: re.Match[str], language: Language) -> str:
+    """1920x1080, 10 × 20 cm: sides, or 3×4, which is a product."""
+    sides = re.findall(r"\d+", found[1])
+    is_product = "×" in found[1] and max(map(len, sides)) < 3 and not found[2]
+    word = language.word("times" if is_product else "by")
+    said = f" {word} ".join(map(_side, sides, [language] * len(sides)))
+    return language.joined([said, names_of(found[2], language)[1]]) if found[2] else said
+
+
+def _side(digits: str, language: Language) -> str:
+    return year_or_number(digits, language) if language.family == "en" else language.number(digits)
+
+
+def _part_of(found: re.Match[str], language: Language) -> str | None:
+    """`three quarters of a teaspoon`."""
+    part = fraction(found[1], language)
+    if part is None:
+        return None
+    return f"{part} {language.word('part_of')}{names_of(found[2], language)[0]}"
 
 
 def _feet(found: re.Match[str], language: Language) -> str | None:
