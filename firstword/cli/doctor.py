@@ -9,14 +9,14 @@ import json
 import statistics
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from firstword import keys, runfile, server_check
 from firstword.cli import loop
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
-from firstword.server_check import Finding, Level
+from firstword.server_check import Facts, Finding, Level
 from firstword.server_errors import insist, without_password
 from firstword.streams import Streams
 
@@ -89,8 +89,9 @@ async def look_at_redis(url: str | None, partitions: str | None) -> AsyncIterato
     try:
         yield await _reach(streams, url)
         name = "redis_answers"
-        for finding in server_check.findings(await insist(streams.server_facts, url)):
-            yield finding
+        facts = await insist(streams.server_facts, url)
+        for finding in server_check.findings(facts):
+            yield strictly(finding, facts)
         recorded = await insist(streams.partitions, url)
         yield partitions_agree(recorded, partitions)
     except FirstwordError as error:
@@ -113,6 +114,16 @@ async def _reach(streams: Streams, url: str) -> Finding:
         remedy = "run the services near their server: a first word crosses this way several times"
         return Finding("redis_reachable", "warning", told, remedy)
     return Finding("redis_reachable", "ok", told)
+
+
+def strictly(finding: Finding, servers: Sequence[Facts]) -> Finding:
+    """A policy that deletes sessions which are being spoken fails. Services only warn of it: they
+    must not stay away because of a setting. One that deletes by expiry may be the only one to have.
+    """
+    policies = [facts.info.get("maxmemory_policy") or "" for facts in servers]
+    if finding.name == "eviction_policy" and any(p.startswith("allkeys-") for p in policies):
+        return replace(finding, level="fatal")
+    return finding
 
 
 def partitions_agree(recorded: int | None, wanted: str | None) -> Finding:

@@ -55,16 +55,22 @@ def test_partitions_that_differ_fail(
     assert "FIRSTWORD_PARTITIONS=4" in found[-1]["remedy"]
 
 
-def test_a_server_that_evicts_is_warned_of(redis_url: str, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("policy", "status", "level"),
+    [("allkeys-lru", 1, "fatal"), ("volatile-lru", 0, "warning"), ("noeviction", 0, "ok")],
+)
+def test_a_server_that_deletes_sessions_which_speak_fails(
+    policy: str, status: int, level: str, redis_url: str, capsys: Capture
+) -> None:
     with redis.Redis.from_url(redis_url) as link:
         before = link.config_get("maxmemory-policy")["maxmemory-policy"]
-        link.config_set("maxmemory-policy", "allkeys-lru")
+        link.config_set("maxmemory-policy", policy)
         try:
-            _, found = doctor(capsys, "--only", "redis", "--redis", redis_url)
+            ended, found = doctor(capsys, "--only", "redis", "--redis", redis_url)
         finally:
             link.config_set("maxmemory-policy", before)
-    assert found[2]["level"] == "warning"
-    assert "noeviction" in found[2]["remedy"]
+    assert (ended, found[2]["name"], found[2]["level"]) == (status, "eviction_policy", level)
+    assert ("noeviction" in found[2]["remedy"]) == (level != "ok")
 
 
 @pytest.mark.parametrize("url", [[], ["--redis", "gopher://hole"]])
