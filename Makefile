@@ -1,5 +1,6 @@
 # Everything a person types. `make` alone explains itself.
 # ARGS goes on to the program: `make test ARGS='-k cancel'`, `make demo ARGS='--voice bf_emma'`.
+# UPSTREAM=sagemaker: demo and up join gateway and container as behind a SageMaker endpoint.
 # PYTHON picks the interpreter that .venv is made of: `make install PYTHON=/opt/python3.12/bin/python3`.
 
 VENV := .venv
@@ -19,10 +20,10 @@ help: ## this list
 install: $(DEV_READY) ## make .venv with all that running, testing and changing needs
 
 demo: $(RUN_READY) ## hear it: speech that starts while the text is still being written
-	@$(BIN)/firstword demo $(ARGS)
+	@$(BIN)/firstword demo $(UPSTREAM:%=--upstream %) $(ARGS)
 
 up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
-	@$(BIN)/firstword up $(ARGS)
+	@$(BIN)/firstword up $(UPSTREAM:%=--upstream %) $(ARGS)
 
 test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
 	@$(BIN)/python -m pytest $(ARGS)

@@ -2,8 +2,8 @@
 restarted when they die, stopped in reverse.
 
 A service tells where it listens in its log, by one JSON line with `event` "ready" and `http`
-"host:port", and answers 200 on its health path once it can work. Its output goes to a file that
-belongs to it alone, so that a busy terminal can never stall it.
+"host:port", and answers 200 on its health path, if it has one, once it can work. Its output goes
+to a file that belongs to it alone, so that a busy terminal can never stall it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Service:
 
     name: str
     command: Sequence[str]
-    health: str = "/readyz"
+    health: str | None = "/readyz"
     port_variable: str | None = None
     after: Sequence[str] = ()
     env: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda addresses: {}
@@ -199,7 +199,8 @@ class _Member:
 
     async def healthy(self, address: str) -> None:
         """Wait until it answers 200. Raises ServiceFailed when it ends first."""
-        while not await asyncio.to_thread(_answers, address, self.service.health):
+        path = self.service.health
+        while path is not None and not await asyncio.to_thread(_answers, address, path):
             await self._check_alive()
             await asyncio.sleep(_POLL_S)
 

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from firstword.cli import dead, doctor, emulate, follow, redis_command, speak, up, voices
+from firstword.cli import dead, doctor, emulate, follow, redis_command, speak, stack, up, voices
 from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
@@ -107,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_up(sub: argparse.ArgumentParser) -> None:
+    _add_upstream(sub)
     sub.add_argument(
         "--port",
         type=_port,
@@ -127,7 +128,18 @@ def _add_up(sub: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_upstream(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--upstream",
+        choices=stack.UPSTREAMS,
+        default=stack.UPSTREAMS[0],
+        help="how gateway and container are joined: straight (default), or as behind a SageMaker "
+        "endpoint, by AWS's own client and `emulate-sagemaker`",
+    )
+
+
 def _add_demo(sub: argparse.ArgumentParser) -> None:
+    _add_upstream(sub)
     sub.add_argument("--voice", help="voice to speak with")
     sub.add_argument("--out", default="demo.wav", metavar="FILE", help="default: %(default)s")
     _add_pace(sub, default=12.0)
@@ -136,6 +148,7 @@ def _add_demo(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_say(sub: argparse.ArgumentParser) -> None:
+    sub.set_defaults(upstream=stack.UPSTREAMS[0])
     sub.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
     sub.add_argument("--voice", help="a voice of `firstword voices`")
     sub.add_argument("--speed", type=_speed, help="1 is normal, 0.5 to 2")

@@ -72,13 +72,16 @@ def _run(
     file = RawOutput(console.binary) if options.out == "-" else WavFile(Path(options.out))
     show = _Show(options, console, file, player)
     try:
-        found = runfile.resolve_url(environ)
+        if options.upstream == stack.UPSTREAMS[0]:
+            found = runfile.resolve_url(environ)
+        else:  # one that runs here may be joined otherwise
+            found, environ = None, {**environ, runfile.URL_VARIABLE: ""}
         if found is None:
             stack.fetch_assets(console, environ)
 
         async def command() -> int:
             async with (
-                _deployment(found, environ, tell, console) as url,
+                _deployment(found, options.upstream, environ, tell, console) as url,
                 Firstword(url) as firstword,
             ):
                 await stack.require_services(firstword)
@@ -102,7 +105,7 @@ def _player(options: argparse.Namespace, console: Console) -> str | None:
 
 @contextlib.asynccontextmanager
 async def _deployment(
-    found: str | None, environ: Mapping[str, str], tell: Tell, console: Console
+    found: str | None, upstream: str, environ: Mapping[str, str], tell: Tell, console: Console
 ) -> AsyncIterator[str]:
     """The URL of the Firstword that was found, else of one of our own for the length of the block.
 
@@ -114,7 +117,7 @@ async def _deployment(
     log_dir = Path(tempfile.mkdtemp(prefix="firstword-logs-"))
     keep = False
     try:
-        async with stack.running(environ, log_dir=log_dir, tell=tell) as url:
+        async with stack.running(environ, log_dir=log_dir, tell=tell, upstream=upstream) as url:
             yield url
     except FirstwordError:
         keep = True

@@ -9,17 +9,22 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from firstword import assets, keys
 from firstword.cli.console import Console
 from firstword.client import Firstword
 from firstword.embedded import EmbeddedServer, EmbeddedServerError, quarter_of_memory
+from firstword.emulator.settings import Settings
 from firstword.errors import FirstwordError
 from firstword.runfile import URL_VARIABLE
 from firstword.server_errors import insist, without_password
 from firstword.supervisor import Service, Supervisor, Tell
 
 _UPSTREAM_PATH = "/invocations-bidirectional-stream"
+_EMULATOR_CA = "emulator-ca.pem"
+UPSTREAMS = ("websocket", "sagemaker")
+"""How gateway and container may be joined here: straight, or as behind a SageMaker endpoint."""
 _LOOK_S = 0.2
 
 
@@ -108,15 +113,18 @@ def supervisor(
     log_dir: Path,
     tell: Tell,
     agent_port: int | None = None,
+    upstream: str = "websocket",
 ) -> Supervisor:
     """The services on the server at `url`, on free ports, not started. The agent is among them
-    when `agent_port` is given, and gets another port when that is taken."""
+    when `agent_port` is given, and gets another port when that is taken. `upstream`: one of
+    `UPSTREAMS`."""
     # In the order of the path from its end, so that stopping goes from its beginning.
-    services = [
-        _service("inference", "INFERENCE", health="/ping"),
-        _service("tts_gateway", "GATEWAY", after=("inference",), env=_upstream),
-        _service("segmenter", "SEGMENTER"),
-    ]
+    services = [_service("inference", "INFERENCE", health="/ping")]
+    if upstream == "sagemaker":
+        services += _sagemaker(log_dir / _EMULATOR_CA)
+    else:
+        services += [_service("tts_gateway", "GATEWAY", after=("inference",), env=_upstream)]
+    services += [_service("segmenter", "SEGMENTER")]
     if agent_port is not None:
         if not _is_free(agent_port):
             tell("agent", f"port {agent_port} is taken, so it gets another")
@@ -126,13 +134,15 @@ def supervisor(
 
 
 @contextlib.asynccontextmanager
-async def running(environ: Mapping[str, str], *, log_dir: Path, tell: Tell) -> AsyncIterator[str]:
+async def running(
+    environ: Mapping[str, str], *, log_dir: Path, tell: Tell, upstream: str = "websocket"
+) -> AsyncIterator[str]:
     """The path from text to audio, healthy, for the length of the block; yields the server's URL.
 
     Raises FirstwordError when something does not start.
     """
     async with server(environ, None, tell) as used:
-        services = supervisor(used.url, environ, log_dir=log_dir, tell=tell)
+        services = supervisor(used.url, environ, log_dir=log_dir, tell=tell, upstream=upstream)
         await services.start()
         try:
             yield used.url
@@ -145,7 +155,8 @@ def _service(
     variable: str,
     *,
     port: int = 0,
-    health: str = "/readyz",
+    health: str | None = "/readyz",
+    module: str = "",
     after: Sequence[str] = (),
     env: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda addresses: {},
 ) -> Service:
@@ -153,7 +164,7 @@ def _service(
     return Service(
         name,
         # -P: a folder named `services` where the user happens to be is not ours.
-        (sys.executable, "-P", "-m", f"services.{name}"),
+        (sys.executable, "-P", "-m", module or f"services.{name}"),
         health=health,
         port_variable=port_variable,
         after=after,
@@ -163,6 +174,40 @@ def _service(
 
 def _upstream(addresses: Mapping[str, str]) -> dict[str, str]:
     return {"FIRSTWORD_UPSTREAM": f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
+
+
+def _sagemaker(ca_file: Path) -> list[Service]:
+    """The emulator before the container, and a gateway that takes it for SageMaker."""
+    known = Settings(container="")
+
+    def container(addresses: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "FIRSTWORD_EMULATOR_CONTAINER": f"ws://{addresses['inference']}",
+            "FIRSTWORD_EMULATOR_CA": str(ca_file),
+        }
+
+    def endpoint(addresses: Mapping[str, str]) -> dict[str, str]:
+        uri = f"https://{addresses['sagemaker']}"
+        query = urlencode({"region": known.region, "endpoint_uri": uri, "ca": str(ca_file)})
+        return {
+            "FIRSTWORD_UPSTREAM": f"sagemaker://firstword?{query}",
+            "AWS_ACCESS_KEY_ID": known.key.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": known.key.secret,
+            "AWS_SESSION_TOKEN": "",
+        }
+
+    emulator = _service(
+        "sagemaker",
+        "EMULATOR",
+        health=None,
+        module="firstword.emulator",
+        after=("inference",),
+        env=container,
+    )
+    return [
+        emulator,
+        _service("tts_gateway", "GATEWAY", after=("inference", "sagemaker"), env=endpoint),
+    ]
 
 
 def _is_free(port: int) -> bool:

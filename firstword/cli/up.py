@@ -43,7 +43,12 @@ async def command(options: argparse.Namespace, console: Console, environ: Mappin
     console.note("Starting Firstword. Ctrl-C stops it.")
     async with stack.server(environ, options.port, tell) as server:
         services = stack.supervisor(
-            server.url, environ, log_dir=log_dir, tell=tell, agent_port=options.agent_port
+            server.url,
+            environ,
+            log_dir=log_dir,
+            tell=tell,
+            agent_port=options.agent_port,
+            upstream=options.upstream,
         )
         _handle_signals(services, console)
         await services.start()

@@ -93,7 +93,7 @@ class Callers:
         identity = AWSCredentialsIdentity(
             access_key_id=keys.access_key,
             secret_access_key=keys.secret_key,
-            session_token=keys.token,
+            session_token=keys.token or None,
         )
         return Caller(identity, region, uri.rstrip("/"), _valid_s(credentials))
 

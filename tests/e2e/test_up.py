@@ -19,6 +19,7 @@ from firstword import runfile
 from firstword.cli.speak import DEMO_TEXT
 from tests.command import begin, firstword
 from tests.doubles.ears import share_recognised
+from tests.doubles.sagemaker import MISSING as SDK_MISSING
 from tests.support import eventually
 
 pytestmark = pytest.mark.model
@@ -160,3 +161,17 @@ async def test_the_demo_speaks_a_paragraph_that_is_understood(home: Home) -> Non
     quiet = max(len(list(run)) for loud, run in groupby(samples > 100) if not loud)
     assert quiet < rate, "no gap of a second"
     assert await asyncio.to_thread(share_recognised, DEMO_TEXT, pcm, rate) >= 0.8
+
+
+async def test_the_demo_speaks_the_same_as_behind_a_sagemaker_endpoint(home: Home) -> None:
+    """By AWS's own client, HTTP/2, signed events and the emulator; needs Python 3.12."""
+    if SDK_MISSING:
+        pytest.skip(SDK_MISSING)
+    status, out, err = await home.run("demo", "--upstream", "sagemaker")
+    assert status == 0, err
+    assert re.search(r"^  sagemaker    ready on localhost:\d+", err, re.MULTILINE)
+    assert "Streaming spoke" in out
+    with wave.open(str(home.folder / "demo.wav"), "rb") as file:
+        rate, samples = file.getframerate(), file.getnframes()
+    assert samples / rate == pytest.approx(len(DEMO_TEXT) / 18, rel=0.2)
+    assert {path.name for path in home.folder.iterdir()} == {"demo.wav"}

@@ -66,15 +66,24 @@ async def running(
     no_blocking_calls.deactivate()  # a command may look at a small file when it starts and ends
 
     def one_service(
-        _url: str, environ: dict[str, str], *, log_dir: Path, tell: Tell, agent_port: int
+        _url: str,
+        environ: dict[str, str],
+        *,
+        log_dir: Path,
+        tell: Tell,
+        agent_port: int,
+        upstream: str,
     ) -> Supervisor:
+        assert upstream == "websocket"
         agent = Service("agent", (sys.executable, "-c", _AGENT))
         return Supervisor([agent], environ, log_dir, tell)
 
     monkeypatch.setattr(stack, "supervisor", one_service)
     environ = {**os.environ, "FIRSTWORD_REDIS_URL": "", "XDG_RUNTIME_DIR": str(tmp_path)}
     err = io.StringIO()
-    options = argparse.Namespace(port=None, agent_port=1, log_dir=tmp_path / "logs")
+    options = argparse.Namespace(
+        port=None, agent_port=1, log_dir=tmp_path / "logs", upstream="websocket"
+    )
     task = asyncio.create_task(up.command(options, Console(io.StringIO(), err), environ))
     try:
         await eventually(
@@ -115,7 +124,9 @@ async def test_a_server_that_is_not_there_is_told_before_anything_is_started(
 ) -> None:
     monkeypatch.setattr("firstword.server_errors.PATIENCE_S", 0.0)
     environ = {"FIRSTWORD_REDIS_URL": "redis://127.0.0.1:1", "XDG_RUNTIME_DIR": str(tmp_path)}
-    options = argparse.Namespace(port=None, agent_port=1, log_dir=tmp_path / "logs")
+    options = argparse.Namespace(
+        port=None, agent_port=1, log_dir=tmp_path / "logs", upstream="websocket"
+    )
     with pytest.raises(FirstwordError, match=r"no Redis server answers at redis://127\.0\.0\.1:1"):
         await up.command(options, Console(io.StringIO(), io.StringIO()), environ)
     assert not (tmp_path / "logs").exists()

@@ -37,6 +37,14 @@ def test_say_takes_every_option() -> None:
     assert (options.compare, options.json, options.play) == (True, True, False)
 
 
+def test_demo_and_up_take_the_way_to_the_container() -> None:
+    for command in ("demo", "up"):
+        assert parser().parse_args([command]).upstream == "websocket"
+        assert parser().parse_args([command, "--upstream", "sagemaker"]).upstream == "sagemaker"
+    with pytest.raises(SystemExit):
+        parser().parse_args(["demo", "--upstream", "pigeon"])
+
+
 def test_demo_writes_demo_wav() -> None:
     options = parser().parse_args(["demo", "--voice", "af_bella"])
     assert (options.out, options.tokens_per_second, options.voice) == ("demo.wav", 12.0, "af_bella")
