@@ -8,10 +8,13 @@ audio. What was pronounced lately is remembered.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, Protocol
 
-from services.inference.g2p.english import English
+from services.inference.g2p.english import English, possessive
 from services.inference.g2p.espeak import LANGUAGES as BY_ESPEAK
 from services.inference.g2p.espeak import Espeak
 from services.inference.lexicon import Entry, Lexicon, fixed
@@ -38,7 +41,7 @@ class FrontEnd(Protocol):
 class Pronouncer:
     """Grapheme-to-phoneme conversion for every language that is installed. Safe from any thread."""
 
-    def __init__(self, lexicon: Lexicon | None = None) -> None:
+    def __init__(self) -> None:
         with _LOCK:
             self._english, espeak = English(), Espeak()
         self._front_ends: dict[str, FrontEnd] = {
@@ -47,8 +50,14 @@ class Pronouncer:
             **dict.fromkeys(BY_ESPEAK, espeak),
         }
         self.name = self._english.name
-        self._lexicon = lexicon
+        self._lexicon: Lexicon | None = None
         self._remembered = lru_cache(REMEMBERED)(self._pronounce)
+
+    def with_lexicon(self, lexicon: Lexicon) -> Pronouncer:
+        """The same one, with the service's own pronunciations under those of each session."""
+        other = copy(self)
+        other._lexicon = lexicon
+        return other
 
     def pronounce(self, text: str, lang: str, lexicon: Lexicon | None = None) -> list[Token]:
         """The tokens of a cleaned text. Raises SynthesisError `pronunciation_failed`."""
@@ -61,10 +70,44 @@ class Pronouncer:
             raise SynthesisError("pronunciation_failed", message) from None
 
     def _pronounce(self, text: str, lang: str, entries: tuple[Entry, ...]) -> tuple[Token, ...]:
+        tokens = self._read(text, lang, entries)
+        for entry in entries:
+            if entry.phonemes is not None:
+                tokens = self._put(entry, entry.phonemes, tokens, text, lang)
+        return tuple(tokens)
+
+    def _read(self, text: str, lang: str, entries: Sequence[Entry] = ()) -> list[Token]:
         spoken = normalise(text, lang, [(e.start, e.end, e.respelled) for e in entries])
         with _LOCK:
             tokens = self._front_end(lang).tokens(spoken, lang)
-        return tuple(_located(token, spoken) for token in tokens)
+        return [_moved(token, *spoken.source(token.start, token.end)) for token in tokens]
+
+    def _put(
+        self, entry: Entry, phonemes: str, tokens: list[Token], text: str, lang: str
+    ) -> list[Token]:
+        """`phonemes` in place of what the word was read as; what is glued to it is read alone."""
+        hit = [i for i, t in enumerate(tokens) if t.start < entry.end and entry.start < t.end]
+        if not hit:
+            return tokens
+        first, last = tokens[hit[0]], tokens[hit[-1]]
+        before, behind = text[first.start : entry.start], text[entry.end : last.end]
+        end = entry.end
+        if behind == "'s" and lang.startswith("en"):
+            phonemes, behind, end = possessive(phonemes), "", last.end
+        fixed = Token(phonemes, last.space and not behind, entry.start, end, True)
+        return [
+            *tokens[: hit[0]],
+            *self._alone(before, first.start, lang),
+            fixed,
+            *self._alone(behind, entry.end, lang, space=last.space),
+            *tokens[hit[-1] + 1 :],
+        ]
+
+    def _alone(self, text: str, at: int, lang: str, *, space: bool = False) -> list[Token]:
+        tokens = [_moved(t, t.start + at, t.end + at) for t in self._read(text, lang)]
+        if tokens:
+            tokens[-1] = replace(tokens[-1], space=space)
+        return tokens
 
     def _front_end(self, lang: str) -> FrontEnd:
         """Those that not everybody has installed are loaded when they are asked for first."""
@@ -79,6 +122,5 @@ class Pronouncer:
         return self._front_ends[lang]
 
 
-def _located(token: Token, spoken: Spoken) -> Token:
-    start, end = spoken.source(token.start, token.end)
-    return Token(token.phonemes, token.space, start, end, token.is_word)
+def _moved(token: Token, start: int, end: int) -> Token:
+    return replace(token, start=start, end=end)

@@ -87,7 +87,8 @@ def _part_of(found: re.Match[str], language: Language) -> str | None:
     """`three quarters of a teaspoon`."""
     part = fraction(found[1], language)
     if part is None:
-        return None
+        pair = f" {language.word('over')} ".join(map(language.number, found[1].split("/")))
+        return f"{pair} {names_of(found[2], language)[1]}"
     return f"{part} {language.word('part_of')}{names_of(found[2], language)[0]}"
 
 
