@@ -48,6 +48,14 @@ publish = Histogram(
     "First audio byte of a turn received to first audio published.",
     buckets=LATENCY,
 )
+underruns = Counter(
+    "firstword_underruns_total",
+    "Times that a listener who plays as it comes ran dry while a segment was being synthesised, by "
+    "the gateway's clock; realtime sessions only.",
+)
+underrun_seconds = Counter(
+    "firstword_underrun_seconds_total", "Seconds that these listeners had nothing to play."
+)
 client_first_audio = Histogram(
     "firstword_client_first_audio_seconds",
     "Request of a caller accepted to the first audio handed to it, at the agent.",

@@ -61,7 +61,8 @@ class Commit:
     """Publish events and store fields, in one step. A field of None is deleted.
 
     `guard`: only if this turn is not cancelled, else report `cancelled`. `done_to`: entries up to
-    this one are done with. `drops` names what ends unspoken by it, `segment` or `turn`.
+    this one are done with. `drops` names what ends unspoken by it, `segment` or `turn`. `dry_s`:
+    so long before it a listener who plays in real time had nothing to play.
     """
 
     events: tuple[m.Audio, ...] = ()
@@ -69,6 +70,7 @@ class Commit:
     guard: str = ""
     done_to: str = ""
     drops: str = ""
+    dry_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

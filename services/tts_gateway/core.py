@@ -116,7 +116,7 @@ class Speech:
         """Take the next entry of the segments stream."""
         match message:
             case m.Segment():
-                return self._begin_segment(entry_id, message)
+                return self._begin_segment(entry_id, message, now)
             case m.TurnEnd():
                 self._ending = message
                 return [*self._drop_early(), self._turn_end(entry_id, message, told=True)]
@@ -154,8 +154,8 @@ class Speech:
             case _:
                 return [self._advance(entry_id, {}, broken())]
 
-    def _begin_segment(self, entry_id: str, segment: m.Segment) -> list[Action]:
-        self._work = work = Work(entry_id, segment)
+    def _begin_segment(self, entry_id: str, segment: m.Segment, now: float) -> list[Action]:
+        self._work = work = Work(entry_id, segment, since=now)
         early = self._early
         if early is None:
             return [Connect()]
@@ -309,8 +309,8 @@ class Speech:
         events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
         self._retries.got(s.n, out.samples)
-        self._pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now)
-        return [Commit(tuple(events), out.fields() | marks, guard=s.turn)]
+        dry_s = self._pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now, work.since)
+        return [Commit(tuple(events), out.fields() | marks, guard=s.turn, dry_s=dry_s)]
 
     def _begin_events(
         self, work: Work, asked: wire.Synthesize, skipped: int, now: float

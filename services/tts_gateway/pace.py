@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BUFFERED_S = 0.05
+"""So much a player holds back at least."""
+
 
 @dataclass(slots=True, eq=False)
 class Pace:
@@ -16,9 +19,15 @@ class Pace:
         """A turn begins: whatever was out before, it is played from now on."""
         self.plays_until = now
 
-    def add(self, seconds: float, now: float) -> None:
-        """So much more is out."""
+    def add(self, seconds: float, now: float, since: float) -> float:
+        """So much more is out, of a segment that was in hand since then.
+
+        Returns for how long a listener had nothing to play because of it: not what he waited before
+        there was anything to say, nor what hides in any player's buffer.
+        """
+        dry_s = now - self.plays_until if since <= self.plays_until else 0.0
         self.plays_until = max(self.plays_until, now) + seconds
+        return dry_s if dry_s > BUFFERED_S else 0.0
 
     def take_back(self, seconds: float) -> None:
         """So much of it comes again."""

@@ -363,6 +363,9 @@ class SessionRunner:
                     telemetry.count_error(code)
                 case _:
                     pass
+        if commit.dry_s and self._core.settings.pace == "realtime":
+            telemetry.underruns.inc()
+            telemetry.underrun_seconds.inc(commit.dry_s)
         if commit.drops:
             counter = telemetry.turns if commit.drops == "turn" else telemetry.segments
             counter.labels("cancelled").inc()

@@ -25,6 +25,8 @@ class Work:
     arrived: int = 0
     """Samples that came for this request, those that listeners had before included."""
     plan: str = ""
+    since: float = 0.0
+    """When it was taken in hand."""
 
     @property
     def skips(self) -> int:
