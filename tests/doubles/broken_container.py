@@ -37,7 +37,7 @@ class Manners:
     obeys_cancel: bool = True
     knows_ping: bool = True
     closes_idle: bool = False
-    """Goes after half a second without a frame."""
+    """Goes after a fifth of a second without a frame."""
     control: str = ""
     """Sent in place of `synthesis_complete`."""
     announces: bool = True
@@ -76,7 +76,7 @@ class BrokenContainer:
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         if self._manners.refuses:
             raise web.HTTPForbidden
-        ws = web.WebSocketResponse(receive_timeout=0.5 if self._manners.closes_idle else None)
+        ws = web.WebSocketResponse(receive_timeout=0.2 if self._manners.closes_idle else None)
         await ws.prepare(request)
         session = _Session(ws, self._manners)
         try:

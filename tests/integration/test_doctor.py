@@ -23,12 +23,17 @@ ALL = ["upstream_reachable", "session_opens", *(check.name for check in CHECKS)]
 
 
 @pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doing nothing for a while need not take long."""
+    monkeypatch.setattr(doctor, "IDLE_S", 0.4)
+
+
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A container that says nothing is found out in a second, not in half a minute."""
     for name in ("FIRST_BYTE_S", "BETWEEN_S", "ANSWER_S"):
         monkeypatch.setattr(doctor_visit, name, 1.5)
     monkeypatch.setattr(doctor_pings, "PATIENCE_S", 3.0)
-    monkeypatch.setattr(doctor, "IDLE_S", 1.0)
 
 
 async def look(url: str) -> tuple[int, dict[str, Finding]]:
@@ -97,6 +102,7 @@ async def test_a_handler_that_cannot_read_binary_frames_fails() -> None:
     assert found["sentence"].level == found["second_sentence"].level == "ok"
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_handler_that_ignores_binary_frames_fails() -> None:
     status, found = await look_at(Manners(binary="ignore"))
     assert status == 1
@@ -153,6 +159,7 @@ async def test_what_is_no_speech_fails(sound: object, problem: str) -> None:
     assert wrong(found) <= {"audio_is_speech", "second_sentence", "binary_frames"}
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("manners", "names"),
     [
