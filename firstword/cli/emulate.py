@@ -8,6 +8,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import urlencode
 
 from firstword.cli import loop
 from firstword.cli.console import Console
@@ -156,13 +157,18 @@ def _greeting(settings: Settings, uri: str, ca_file: Path) -> str:
         variables["AWS_SESSION_TOKEN"] = settings.key.session_token
     exports = "\n".join(f"  export {name}={shlex.quote(it)}" for name, it in variables.items())
     names = ", ".join(sorted(settings.endpoints)) or "any name"
+    endpoint = min(settings.endpoints, default="any-name")
+    query = {"region": settings.region, "endpoint_uri": uri, "ca": str(ca_file.absolute())}
+    upstream = f"sagemaker://{endpoint}?{urlencode(query, safe=':/')}"
     return f"""\
 SageMaker's bidirectional streaming, emulated, before {settings.container}. Ctrl-C stops it.
   endpoint URI   {uri}
   CA to trust    {ca_file}
   endpoints      {names}
 For the official SDK, in the shell of the client:
-{exports}"""
+{exports}
+For the gateway too:
+  export FIRSTWORD_UPSTREAM={shlex.quote(upstream)}"""
 
 
 def _port(text: str) -> int:
