@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from firstword import assets
 from firstword.cli import stack
 from firstword.cli.console import Console
-
-_SPOKEN = ("en-us", "en-gb")  # what the inference service has a text front end for
+from firstword.languages import why_silent
 
 
 def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
@@ -23,7 +22,8 @@ def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str
                 "language": v.language,
                 "gender": v.gender,
                 "installed": v.installed,
-                "speaks": v.language in _SPOKEN,
+                "speaks": why_silent(v.language) is None,
+                "needs": why_silent(v.language),
             }
             for v in found
         ]
@@ -32,7 +32,8 @@ def run_list(options: argparse.Namespace, console: Console, environ: Mapping[str
     for voice in found:
         mark = "installed" if voice.installed else "-"
         default = "  (default)" if voice.name == assets.DEFAULT_VOICE else ""
-        silent = "" if voice.language in _SPOKEN else "  (cannot speak yet: no text front end)"
+        needs = why_silent(voice.language)
+        silent = "" if needs is None else f"  (cannot speak here: {needs})"
         line = f"{voice.name:<14} {voice.language:<6} {voice.gender:<7} {mark}{default}{silent}"
         console.say(line)
     if not all(voice.installed for voice in found):

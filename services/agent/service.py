@@ -15,6 +15,7 @@ from aiohttp import web
 from firstword import assets, telemetry
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
+from firstword.languages import why_silent
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from services.agent.conversation import CallerGone, Conversation, Outlet
@@ -38,7 +39,6 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; connect-src 'self' ws: wss:; img-src data:",
     "X-Content-Type-Options": "nosniff",
 }
-SPOKEN = ("en-us", "en-gb")  # what the inference service has a pronunciation for
 MAX_REQUEST_BYTES = 1_048_576
 PING_S = 2.0
 FAREWELL_S = 8.0
@@ -223,7 +223,10 @@ def _read_page() -> dict[str, tuple[bytes, str]]:
 
 
 def _known_voices() -> list[dict[str, str]]:
-    """Voices whose files are on this machine, else (voices elsewhere) all that there are."""
-    every = [voice for voice in assets.voices(os.environ) if voice.language in SPOKEN]
+    """Voices whose files are on this machine, else (voices elsewhere) all that there are.
+
+    Not those of a language that needs an extra which is not installed here.
+    """
+    every = [voice for voice in assets.voices(os.environ) if why_silent(voice.language) is None]
     here = [voice for voice in every if voice.installed]
     return [{"id": voice.name, "language": voice.language} for voice in here or every]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstword import assets, telemetry
 from firstword.errors import FirstwordError
 from firstword.runtime import HttpServer, announce_ready, load_settings, run
+from services.inference import lexicon
+from services.inference.lexicon import Lexicon, LexiconError
 from services.inference.service import InferenceService
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Speaker
@@ -26,24 +30,20 @@ SERVICE = "inference"
 def load_engine(settings: InferenceSettings) -> Synthesizer:
     """Kokoro-82M from the assets that are installed here, by the engine that is set."""
     # Imported in the engine's thread, not before: it takes seconds, and `/ping` answers meanwhile.
-    from services.inference.text import Pronouncer
-
     threads = settings.threads or max(1, _cores() // settings.workers)
     found = assets.locate(os.environ)
     if settings.engine == "torch":
-        return _torch_engine(found, Pronouncer(), threads, settings)
+        return _torch_engine(found, threads, settings)
     from services.inference.onnx import OnnxSynthesizer
 
-    return OnnxSynthesizer(found, Pronouncer(), threads, settings.device)
+    return OnnxSynthesizer(found, _pronouncer(settings), threads, settings.device)
 
 
-def _torch_engine(
-    found: assets.Assets, pronouncer: Pronouncer, threads: int, settings: InferenceSettings
-) -> Synthesizer:
+def _torch_engine(found: assets.Assets, threads: int, settings: InferenceSettings) -> Synthesizer:
     if find_spec("torch") is None:
         message = (
-            "FIRSTWORD_INFERENCE_ENGINE=torch, but torch is not installed; "
-            "docs/INFERENCE.md says how to install it"
+            "FIRSTWORD_INFERENCE_ENGINE=torch, but torch is not installed here: "
+            "`pip install 'torch>=2.10'`; docs/INFERENCE.md says more"
         )
         raise FirstwordError("engine_missing", message)
     from services.inference.torch import TorchOptions, TorchSynthesizer
@@ -55,7 +55,25 @@ def _torch_engine(
         settings.max_batch,
         everything=settings.batch == "everything",
     )
-    return TorchSynthesizer(found, pronouncer, options)
+    return TorchSynthesizer(found, _pronouncer(settings), options)
+
+
+def _pronouncer(settings: InferenceSettings) -> Pronouncer:
+    from services.inference.text import Pronouncer
+
+    if not settings.lexicon:
+        return Pronouncer()
+    own = read_lexicon(Path(settings.lexicon))  # before the seconds that the rest takes
+    return Pronouncer().with_lexicon(own)
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """The service's own pronunciations. Raises LexiconError saying what is wrong with the file."""
+    try:
+        return lexicon.read(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        told = f"FIRSTWORD_INFERENCE_LEXICON: {path} cannot be read as JSON ({error})"
+        raise LexiconError("bad_lexicon", told) from None
 
 
 def _cores() -> int:

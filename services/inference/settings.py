@@ -88,6 +88,11 @@ class InferenceSettings:
         minimum=1,
         maximum=64,
     )
+    lexicon: str = setting(
+        "",
+        "FIRSTWORD_INFERENCE_LEXICON",
+        "A JSON file of words and how they are said; empty: none.",
+    )
     first_chunk_words: int = setting(
         5,
         "FIRSTWORD_INFERENCE_FIRST_CHUNK_WORDS",
