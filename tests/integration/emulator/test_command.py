@@ -49,13 +49,15 @@ async def test_it_prints_what_a_client_needs_and_serves_until_ctrl_c(tmp_path: P
             environ={"XDG_STATE_HOME": str(tmp_path)},
         )
         try:
-            text = await said(process, "AWS_SESSION_TOKEN")
+            text = await said(process, "FIRSTWORD_UPSTREAM")
             exports = dict(re.findall(r"export (\w+)=(.+)", text))
             assert exports["AWS_SESSION_TOKEN"] == "'a token'"
             assert exports["AWS_REGION"] == "us-east-1"
             uri = exports["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME_HTTP2"]
             ca = tmp_path / "firstword" / "emulator-ca.pem"
             assert f"CA to trust    {ca}" in text
+            upstream = f"sagemaker://demo?region=us-east-1&endpoint_uri={uri}&ca={ca}"
+            assert exports["FIRSTWORD_UPSTREAM"] == f"'{upstream}'"
             key = KeyPair(exports["AWS_ACCESS_KEY_ID"], exports["AWS_SECRET_ACCESS_KEY"], "a token")
             async with connected(uri, ca.read_text(), key) as client:
                 await use(client, key)
@@ -84,7 +86,7 @@ async def test_the_ca_goes_where_it_is_wanted(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     try:
-        await said(process, "AWS_SECRET_ACCESS_KEY")
+        await said(process, "FIRSTWORD_UPSTREAM")
         ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
     finally:
         process.terminate()
