@@ -248,6 +248,7 @@ class Outbox:
 
     async def room(self) -> None:
         """Wait until little enough is under way to make more audio."""
+        await asyncio.sleep(0)  # what was put goes out before the next frame is made
         while len(self._frames) > AUDIO_AHEAD and not self._over:
             self._sent.clear()
             await self._sent.wait()
