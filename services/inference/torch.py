@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from firstword.assets import Assets
-from services.inference.kokoro import SAMPLE_RATE, EngineError, Front, Work, to_audio
+from services.inference.kokoro import SAMPLE_RATE, EngineError, Frames, Front, Work, to_audio
 from services.inference.kokoro_torch import weights
 from services.inference.kokoro_torch.model import Batching, Kokoro, Line
+from services.inference.kokoro_torch.vocoder import Alive
 from services.inference.synthesizer import (
     Audio,
     Prepared,
+    Samples,
     Stop,
     Stopped,
     SynthesisError,
@@ -101,12 +103,7 @@ class TorchSynthesizer:
 
         try:
             alive()
-            with torch.inference_mode():
-                lines = [_line(work) for work in works]
-                made = [
-                    (samples.cpu().numpy(), frames.cpu().numpy())
-                    for samples, frames in self._model(lines, alive, self._batching)
-                ]
+            made = self.run([line(work) for work in works], alive)
         except Stopped:
             return [Stopped() for _ in works]
         except Exception as error:
@@ -115,6 +112,19 @@ class TorchSynthesizer:
             Stopped() if stop.is_set else to_audio(work, *one)
             for work, one, stop in zip(works, made, stops, strict=True)
         ]
+
+    def run(
+        self, lines: Sequence[Line], alive: Alive, *, everything: bool | None = None
+    ) -> list[tuple[Samples, Frames]]:
+        """The model's own output, untrimmed. `everything`: another choice than the options'."""
+        batching = self._batching
+        if everything is not None:
+            batching = replace(batching, everything=everything)
+        with torch.inference_mode():
+            return [
+                (samples.cpu().numpy(), frames.cpu().numpy())
+                for samples, frames in self._model(lines, alive, batching)
+            ]
 
     def _warm_up(self) -> None:
         """Let the GPU's libraries plan for the shapes that will come."""
@@ -145,7 +155,8 @@ def _repeatably(threads: int) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def _line(work: Work) -> Line:
+def line(work: Work) -> Line:
+    """What the model reads of a piece."""
     # Each piece has noise of its own, and a seed may be larger than torch takes.
     basis = f"{work.seed} {work.piece.phonemes}".encode()
     seed = int.from_bytes(hashlib.sha256(basis).digest()[:7])

@@ -1,4 +1,4 @@
-"""What every engine must keep, run against the tone double and against the real model."""
+"""What every engine must keep, run against the tone double and against the real ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,21 @@ def kokoro() -> Synthesizer:
     return engines.kokoro()
 
 
-@pytest.fixture(params=[tone, pytest.param(kokoro, marks=pytest.mark.model)])
+def kokoro_torch() -> Synthesizer:
+    from tests.doubles import engines
+
+    return engines.kokoro_torch()
+
+
+@pytest.fixture(
+    params=[
+        tone,
+        pytest.param(kokoro, marks=pytest.mark.model),
+        pytest.param(
+            kokoro_torch, marks=[pytest.mark.model, pytest.mark.torch, pytest.mark.timeout(600)]
+        ),
+    ]
+)
 def engine(request: pytest.FixtureRequest) -> Synthesizer:
     make: Callable[[], Synthesizer] = request.param
     return make()

@@ -7,5 +7,8 @@ import os
 os.environ.setdefault("LRU_CACHE_CAPACITY", "4")
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
 
+# Idle threads that spin would take the cores from the services beside us.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Which of several ways to add numbers up cuBLAS takes depends on its workspace; this one repeats.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

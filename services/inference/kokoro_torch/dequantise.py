@@ -118,20 +118,29 @@ def dequantise(folder: Path) -> dict[str, Tensor]:
     }
 
 
-def main() -> None:
-    """Write the checkpoint beside the graph, whole or not at all."""
+def write(folder: Path) -> Path:
+    """Put the checkpoint beside the graph, whole or not at all, and tell where it is."""
+    target = folder / weights.DEQUANTISED
+    state = dequantise(folder)
+    descriptor, partial = tempfile.mkstemp(dir=folder, prefix=".partial-")
     try:
-        folder = assets.locate(os.environ).folder
-        state = dequantise(folder)
+        with os.fdopen(descriptor, "wb") as file:
+            torch.save(state, file)
+        Path(partial).replace(target)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    return target
+
+
+def main() -> None:
+    """For the person at the terminal."""
+    try:
+        target = write(assets.locate(os.environ).folder)
     except FirstwordError as error:
         sys.exit(error.message)
     except ImportError:
         sys.exit("this needs the package onnx: `pip install onnx`")
-    target = folder / weights.DEQUANTISED
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".partial-", delete=False) as partial:
-        torch.save(state, partial)
-    Path(partial.name).replace(target)
-    sys.stdout.write(f"{target}\nsha256 of the tensors: {weights.digest(state)}\n")
+    sys.stdout.write(f"{target}\n")
 
 
 if __name__ == "__main__":
