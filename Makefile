@@ -12,7 +12,7 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-containers chaos check format bench bench-pipeline soak clean
+.PHONY: help install demo up test test-torch test-containers chaos check format bench bench-pipeline soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
 
 test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-torch: ## the torch engine's tests in .venv-torch, where a torch build for CPUs is at hand
+	@if python="$$(sh tools/find_python.sh 3.11)"; then "$$python" -m tools.torch_tests $(ARGS); \
+	else echo "left out: the torch engine's tests, which need Python 3.11"; fi
 
 test-containers: $(DEV_READY) ## what streams promise, on Redis 7 and 8, Valkey 8 and 9, where Docker runs
 	@$(BIN)/python -m tests.containers $(ARGS)
@@ -57,7 +61,7 @@ soak: $(DEV_READY) ## whether memory stays flat over 2,000 sentences of the real
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean: ## remove .venv and all that tools left here (not the voices in your cache)
-	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV)-torch build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache \
 	  .hypothesis .import_linter_cache demo*.wav
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

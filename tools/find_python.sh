@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the path of the Python to make .venv of: a 3.12 wherever one is, else a 3.11, else says
-# what to install. An argument, if any, is the only candidate.
+# what to install. An argument, if any, is the only candidate, or the only version (3.11).
 set -eu
 
 # Prints the real path of interpreter $1 when it runs and is version $2 ("any": one that we support).
@@ -28,18 +28,23 @@ places() {
   fi
 }
 
+wanted="3.12 3.11"
+case "${1:-}" in
+  3.11 | 3.12) wanted="$1" && shift ;;
+esac
+
 if [ $# -gt 0 ]; then
   match "$1" any && exit
   echo "$1 is not a Python 3.12 or 3.11 that runs." >&2
   exit 1
 fi
 
-for version in 3.12 3.11; do
+for version in $wanted; do
   # A here-document, not a pipe: `exit` in a piped loop would leave only the loop.
   list="$(places "$version")"
   while IFS= read -r place; do
     if match "$place" "$version"; then
-      if [ "$version" = 3.11 ]; then
+      if [ "$wanted $version" = "3.12 3.11 3.11" ]; then
         echo "Using Python 3.11: everything works but the SageMaker upstream, which needs 3.12." >&2
       fi
       exit
@@ -48,6 +53,11 @@ for version in 3.12 3.11; do
 $list
 LIST
 done
+
+if [ "$wanted" != "3.12 3.11" ]; then
+  echo "Python $wanted was not found on PATH, in ~/.pyenv or by uv." >&2
+  exit 1
+fi
 
 cat >&2 <<'TEXT'
 Firstword needs Python 3.12 (3.11 does too, without the SageMaker upstream), and none was found on
