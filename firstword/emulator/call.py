@@ -169,13 +169,14 @@ class Call:
     async def _ping(self) -> Ending:
         """Pings, and the end when the container has answered too few.
 
-        While we do not read from it, because the client takes nothing, pongs may lie unread: then
-        nothing is counted.
+        Each has the time to the next one to be answered. While we do not read from it, because the
+        client takes nothing, pongs may lie unread: then none are sent.
         """
+        await asyncio.sleep(self._settings.ping_s)
         while self._container.unanswered < self._settings.ping_misses:
-            await asyncio.sleep(self._settings.ping_s)
             if self._container.reading:
                 self._container.ping()
+            await asyncio.sleep(self._settings.ping_s)
         why = f"container left {self._settings.ping_misses} pings unanswered"
         return Ending(why, model_stream_error("1006", why), _GOING_AWAY)
 

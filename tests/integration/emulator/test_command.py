@@ -6,11 +6,13 @@ import asyncio
 import re
 import signal
 import ssl
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from firstword.cli.app import main
 from firstword.emulator.signatures import KeyPair
 from tests.command import begin, firstword
 from tests.doubles.emulator_containers import AiohttpContainer
@@ -110,6 +112,14 @@ async def test_what_is_wrong_is_told(
     ended = await firstword("emulate-sagemaker", *words, url=None, folder=tmp_path)
     assert ended.status == status
     assert complaint in ended.err
+
+
+def test_without_its_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "firstword.emulator.server", None)
+    assert main(["emulate-sagemaker", "--container", "ws://x:1"]) == 1
+    assert "pip install 'firstword[emulator]'" in capsys.readouterr().err
 
 
 async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

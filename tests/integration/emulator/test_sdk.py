@@ -222,7 +222,7 @@ async def test_a_container_that_dies_or_breaks_the_protocol_is_told(death: str, 
 
 async def test_pings_keep_a_stream_alive_and_five_without_answer_end_it() -> None:
     async with FrameContainer() as container:
-        settings = Settings(container.url, ping_s=0.02)
+        settings = Settings(container.url, ping_s=0.05)
         async with Emulator(settings) as emulator, sdk(emulator) as client:
             stream = await client.open()
             (peer,) = container.peers
@@ -232,6 +232,16 @@ async def test_pings_keep_a_stream_alive_and_five_without_answer_end_it() -> Non
             peer.hears.clear()
             code, message = await model_error(stream)
             assert (code, "5 pings" in message) == ("1006", True)
+
+
+async def test_a_container_that_answers_every_ping_in_time_lives() -> None:
+    async with FrameContainer() as container:
+        settings = Settings(container.url, ping_s=0.3, ping_misses=1)
+        async with Emulator(settings) as emulator, sdk(emulator) as client:
+            await client.open()
+            (peer,) = container.peers
+            await eventually(lambda: peer.pings > 2, "pings come and are answered")
+            assert emulator.calls
 
 
 @pytest.mark.parametrize("error", [True, False])

@@ -269,7 +269,7 @@ async def test_addresses_that_are_none_are_told_at_once() -> None:
 async def test_a_client_that_does_not_read_holds_up_the_container_and_nobody_else() -> None:
     async with (
         FrameContainer() as container,
-        Emulator(Settings(container.url, ping_s=0.02, ping_misses=2)) as emulator,
+        Emulator(Settings(container.url, ping_s=0.05)) as emulator,
         raw_client(emulator) as client,
     ):
         stream = await (await client.open()).opened()
@@ -286,7 +286,9 @@ async def test_a_client_that_does_not_read_holds_up_the_container_and_nobody_els
         # What is under way fits into two sockets and one window.
         await eventually(lambda: len(stream.body) >= 65_535, "its window fills")
         assert len(stream.body) == 65_535
-        other = await (await client.open()).opened()  # pongs lie unread: nobody is called dead
+        other = await (await client.open()).opened()
+        await eventually(lambda: container.peers[1].pings > 7, "more than five pings")
+        assert not stream.ended  # its pongs lie unread: that is no reason to call it dead
         await container.peers[1].send(Frame(Opcode.TEXT, b"beside it"))
         assert (await message(other)).payload == b"beside it"
         stream.read_on()
