@@ -26,7 +26,6 @@ from services.tts_gateway import sagemaker
 
 TEXT = "The rain had stopped, and nobody noticed it at first."
 AFTER = "Then everybody did."
-QUICK = {"first_byte_s": 2.0, "between_frames_s": 2.0}
 STEADY = ToneOptions(ms_per_char=10, chars_per_piece=20, latency_s=0.02)
 
 
@@ -38,8 +37,10 @@ async def hand(redis_url: str) -> AsyncIterator[SessionHand]:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sagemaker, "OPEN_S", 1.0)
+def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short, where somebody never answers."""
+    if "never-answer" in request.node.name:
+        monkeypatch.setattr(sagemaker, "OPEN_S", 1.0)
 
 
 async def over(hand: SessionHand, turn: str, timeout: float = 30) -> None:
@@ -76,7 +77,7 @@ async def spoken_to(hand: SessionHand, turn: str) -> None:
 )
 async def test_what_passes_costs_no_sample(redis_url: str, hand: SessionHand, fault: str) -> None:
     async with Container(ToneSynthesizer(STEADY)) as container:
-        async with emulated(container.url, fault) as made, gateway(redis_url, made.url, **QUICK):
+        async with emulated(container.url, fault) as made, gateway(redis_url, made.url):
             await hand.say("a", AFTER, TEXT, AFTER)
             await over(hand, "a")
             await hand.say("b", TEXT)
@@ -109,7 +110,7 @@ async def test_what_stays_costs_errors_and_the_session_speaks_once_it_is_mended(
     async with Container(ToneSynthesizer(STEADY)) as container:
         async with (
             emulated(container.url, fault) as made,
-            gateway(redis_url, made.url, patience_s=0.5, attempts=2, **QUICK),
+            gateway(redis_url, made.url, patience_s=0.5, attempts=2),
         ):
             await hand.say("a", TEXT, AFTER)
             await over(hand, "a")
@@ -127,7 +128,7 @@ async def test_a_permission_that_is_missing_costs_errors_at_once_and_no_loop(
     async with Container() as container, emulated(container.url) as made:
         with monkeypatch.context() as wrong:
             wrong.setenv("AWS_SECRET_ACCESS_KEY", "of somebody else")
-            async with gateway(redis_url, made.url, **QUICK):
+            async with gateway(redis_url, made.url):
                 await hand.say("a", TEXT, AFTER)
                 await over(hand, "a")
                 events = await hand.events()
@@ -153,7 +154,7 @@ async def test_a_cancel_ends_its_turn_whatever_happens_to_the_stream(
     async with Container(HeldTone()) as container:
         held = container.tone
         assert isinstance(held, HeldTone)
-        async with emulated(container.url, fault) as made, gateway(redis_url, made.url, **QUICK):
+        async with emulated(container.url, fault) as made, gateway(redis_url, made.url):
             await hand.say("a", TEXT, AFTER)
 
             async def audible() -> bool:
@@ -177,11 +178,11 @@ async def test_a_cancel_ends_its_turn_whatever_happens_to_the_stream(
 async def test_a_session_outlives_its_streams_and_nobody_hears_it(
     redis_url: str, hand: SessionHand
 ) -> None:
-    """SageMaker ends a stream after 30 minutes: here after 3 s, and we replace it after 1 s."""
+    """SageMaker ends a stream after 30 minutes: here after 5 s, and we replace it after 1 s."""
     sentences = [f"This is sentence number {n} of two hundred." for n in range(200)]
     rotations, losses = value(telemetry.upstream_rotations), value(telemetry.upstream_reconnects)
     tone = ToneSynthesizer(ToneOptions(ms_per_char=10, chars_per_piece=20, latency_s=0.04))
-    async with Container(tone) as container, emulated(container.url, max_duration_s=3) as made:
+    async with Container(tone) as container, emulated(container.url, max_duration_s=5) as made:
         async with gateway(redis_url, f"{made.url}&max_age_s=1"):
             for turn in range(20):
                 await hand.say(f"t{turn}", *sentences[turn * 10 : turn * 10 + 10])
@@ -200,7 +201,7 @@ async def test_a_session_outlives_its_streams_and_nobody_hears_it(
 async def test_an_idle_session_has_a_young_stream_when_it_is_needed(
     redis_url: str, hand: SessionHand
 ) -> None:
-    async with Container() as container, emulated(container.url, max_duration_s=3) as made:
+    async with Container() as container, emulated(container.url, max_duration_s=5) as made:
         async with gateway(redis_url, f"{made.url}&max_age_s=1"):
             await hand.put(hand.open())
             await eventually(lambda: container.connections == 1, "it is made before any text")
