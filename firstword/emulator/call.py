@@ -23,7 +23,8 @@ from firstword.errors import DecodeError, FirstwordError
 
 CLOSE_TIMEOUT_S = 10.0
 _LAST_EVENT_TIMEOUT_S = 2.0
-_NORMAL, _GOING_AWAY, _PROTOCOL_ERROR, _POLICY = 1000, 1001, 1002, 1008
+_ANSWERS = (1000, 1005, 1006)  # to our own close: its echo, one without a code, none
+_NORMAL, _GOING_AWAY, _POLICY = 1000, 1001, 1008
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Call:
                 await self._send_part(encode(bridge.part(received)))
         except ClientGone:
             return Ending("client gone", code=_GOING_AWAY, client_gone=True)
-        if self._half_closed:
+        if self._half_closed and received.code in _ANSWERS:
             return Ending("client ended")
         why = f"container closed with {received.code}"
         if received.code == _NORMAL and not self._settings.normal_close_is_error:

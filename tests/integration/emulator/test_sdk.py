@@ -129,13 +129,14 @@ async def test_path_query_and_request_id_reach_the_container() -> None:
         assert len(ids) == 2 and "" not in ids
 
 
-async def test_forty_streams_at_once_keep_apart() -> None:
+@pytest.mark.parametrize("connections", ["one", "many"])
+async def test_forty_streams_at_once_keep_apart(connections: str) -> None:
+    """The client makes a connection for each stream that is opened before the first one stands."""
     async with (
         AiohttpContainer() as container,
         Emulator(Settings(container.url)) as emulator,
         sdk(emulator) as client,
     ):
-        first = await client.open()  # the rest shares its connection
 
         async def talk(stream: SdkStream, name: str) -> None:
             for number in range(5):
@@ -145,7 +146,10 @@ async def test_forty_streams_at_once_keep_apart() -> None:
             await stream.end()
             assert await stream.receive() is None
 
-        streams = [first, *[await client.open() for _ in range(39)]]
+        if connections == "many":
+            streams = await asyncio.gather(*(client.open() for _ in range(40)))
+        else:
+            streams = [await client.open() for _ in range(40)]
         assert len(emulator.calls) == 40
         await asyncio.gather(*(talk(it, f"s{index}") for index, it in enumerate(streams)))
         await eventually(lambda: container.close_codes == [1000] * 40, "all see their end")

@@ -108,6 +108,23 @@ async def test_a_container_that_does_not_answer_the_close_is_let_go(
         assert stream.messages == []
 
 
+async def test_an_error_that_crosses_the_clients_end_is_told() -> None:
+    async with (
+        FrameContainer() as container,
+        Emulator(Settings(container.url)) as emulator,
+        raw_client(emulator) as client,
+    ):
+        stream = await (await client.open()).opened()
+        (peer,) = container.peers
+        peer.hears.clear()
+        await stream.send(b"wakes the reader, which then is deaf")
+        await eventually(lambda: peer.frames, "it is deaf now")
+        await stream.send_bytes(stream.signer.end(), end=True)
+        peer.send_raw(b"\x88\x02\x03\xf3")
+        await ended(stream)
+        assert json.loads(stream.messages[0].payload)["ErrorCode"] == "1011"
+
+
 # -- what is wrong inside a stream ----------------------------------------------------------------
 
 
