@@ -170,6 +170,7 @@ class SageMakerLink:
         self._end: UpstreamError | None = None
         self._inbox: asyncio.Queue[tuple[Frame, bool | None] | None] = asyncio.Queue()
         self._outbox: asyncio.Queue[tuple[RequestPayloadPart, asyncio.Event]] = asyncio.Queue()
+        self._unsent: set[asyncio.Event] = set()
         self._reader = asyncio.create_task(self._read())
         self._writer = asyncio.create_task(self._write())
 
@@ -182,11 +183,14 @@ class SageMakerLink:
         sent = asyncio.Event()
         part = RequestPayloadPart(bytes_=data, data_type=kind, completion_state=COMPLETE)
         self._outbox.put_nowait((part, sent))
+        self._unsent.add(sent)
         try:
             async with asyncio.timeout(SEND_S):
                 await sent.wait()
         except TimeoutError:
             self._finish(errors.ended("it takes nothing any more"))
+        finally:
+            self._unsent.remove(sent)
         if self._end is not None:
             raise self._end
 
@@ -227,8 +231,8 @@ class SageMakerLink:
         if self._end is None:
             self._end = end
             self._inbox.put_nowait(None)
-            while not self._outbox.empty():
-                self._outbox.get_nowait()[1].set()
+            for sent in self._unsent:
+                sent.set()
 
     async def _write(self) -> None:
         while True:

@@ -342,6 +342,31 @@ async def test_a_far_end_that_takes_nothing_is_left(
     await eventually(lambda: not endpoint.emulator.calls, "the emulator is rid of it")
 
 
+async def test_who_waits_to_send_hears_of_the_end_at_once(
+    endpoint: SageMaker, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagemaker, "SEND_S", 1000)
+    endpoint.emulator.inject("no-window")
+    link = await upstream.connect()
+    sent = 0
+
+    async def fill() -> None:
+        nonlocal sent
+        while True:
+            await link.send("x" * 20_000)
+            sent += 1
+
+    filling = asyncio.create_task(fill())
+    last = -1
+    while last != sent:  # until it waits
+        last = sent
+        await asyncio.sleep(0.2)
+    endpoint.emulator.inject("abort")
+    with pytest.raises(UpstreamError):
+        await filling
+    await link.close()
+
+
 async def test_a_close_that_the_container_answers_with_an_error_is_a_close(
     backend: WebSocketBackend, endpoint: SageMaker, upstream: Upstream
 ) -> None:
