@@ -11,7 +11,7 @@ from typing import Protocol
 
 from firstword import messages as m
 from firstword import telemetry
-from firstword.client import Listener, Manner, Session
+from firstword.client import Event, Listener, Manner, Session
 from firstword.errors import FirstwordError
 from services.agent.core import RequestError, Say
 from services.agent.source import TokenSource
@@ -24,8 +24,8 @@ class CallerGone(Exception):
 class Outlet(Protocol):
     """What a caller hears through. Everything raises CallerGone when the caller is gone."""
 
-    async def text(self, turn: str, piece: str) -> None: ...
-    async def event(self, message: m.Audio) -> None: ...
+    async def text(self, turn: str, piece: str, start: int) -> None: ...
+    async def event(self, event: Event) -> None: ...
     async def error(self, turn: str | None, error: FirstwordError) -> None: ...
 
 
@@ -41,6 +41,8 @@ class Turn:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     written: bool = False
     heard: bool = False
+    text: str = ""
+    """What was shown to the caller so far."""
 
 
 class Conversation:
@@ -111,7 +113,11 @@ class Conversation:
             except TimeoutError:
                 await self._give_up_on_written_turns()
                 continue
-            await self._hand_on(event.message)
+            await self._hand_on(event)
+
+    def listen_with(self, listener: Listener) -> None:
+        """Follow another listener from now on; nobody may be following meanwhile."""
+        self._listener = listener
 
     def silence(self, name: str | None) -> None:
         """The caller wants this turn stopped, without a name all it asked for: what is still on
@@ -123,11 +129,12 @@ class Conversation:
                 self._silenced.discard(turn.name)
                 self.end(turn.name, "cancelled")
 
-    async def _hand_on(self, message: m.Audio) -> None:
+    async def _hand_on(self, event: Event) -> None:
+        message = event.message
         if isinstance(message, m.AudioChunk) and message.turn in self._silenced:
             return
         self._time_first_audio(message)
-        await self._outlet.event(message)
+        await self._outlet.event(event)
         if isinstance(message, m.TurnDone):
             self._silenced.discard(message.turn)
             self.end(message.turn, "complete")
@@ -162,7 +169,8 @@ class Conversation:
                     await turn.after.wait()
                 if turn.name not in self.turns:
                     break
-                await self._outlet.text(turn.name, piece)
+                start, turn.text = len(turn.text), turn.text + piece
+                await self._outlet.text(turn.name, piece, start)
                 yield piece
         except CallerGone:
             raise

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstword import messages as m
+from firstword.audio import SAMPLE_BYTES
 from firstword.codec import fields_of
 from firstword.errors import DecodeError, FirstwordError
 from firstword.keys import check_name
@@ -21,6 +22,7 @@ MODES = ("stream", "batch")
 MAX_FRAME_BYTES = 32_768
 MAX_TOKENS_PER_SECOND = 100_000
 _MAX_NAME = 64
+_PART = 2_048  # characters that JSON never makes more than 24,576 bytes of
 
 Frame = dict[str, Any] | bytes
 
@@ -183,9 +185,12 @@ def agent_start(session: str, turn: str, mode: str) -> dict[str, Any]:
     return {"type": "agent_start", "session": session, "turn": turn, "mode": mode}
 
 
-def text_delta(turn: str, text: str) -> dict[str, Any]:
-    """What the agent has written now."""
-    return {"type": "text_delta", "turn": turn, "text": text}
+def text_deltas(turn: str, text: str, start: int) -> list[dict[str, Any]]:
+    """What the agent has written now: `text`, from the character `start` of the turn's text on."""
+    return [
+        {"type": "text_delta", "turn": turn, "start": start + at, "text": text[at : at + _PART]}
+        for at in range(0, len(text), _PART)
+    ]
 
 
 def error_event(error: FirstwordError, turn: str | None = None) -> dict[str, Any]:
@@ -239,12 +244,42 @@ class SseTurn:
         return [{"type": "audio_stream_end", **told}, *end] if self._sounding else end
 
 
-def frames(message: m.Audio) -> list[Frame]:
-    """An event as WebSocket frames. A binary frame is s16le mono of the segment that the last
-    `segment_started` or `segment_restarted` named, following what came of it before."""
+def frames(message: m.Audio, entry_id: str) -> list[Frame]:
+    """An event as WebSocket frames, none longer than MAX_FRAME_BYTES.
+
+    `entry_id` is where to go on listening after it. A binary frame is s16le mono, and the `at` in
+    front of it says of which segment, and from which of its samples on.
+    """
     if not isinstance(message, m.AudioChunk):
-        return [fields_of(message)]
-    return [
-        message.data[at : at + MAX_FRAME_BYTES]
-        for at in range(0, len(message.data), MAX_FRAME_BYTES)
-    ]
+        return [event(message, entry_id)]
+    out: list[Frame] = []
+    for at in range(0, len(message.data), MAX_FRAME_BYTES):
+        offset = message.offset + at // SAMPLE_BYTES
+        place = {"type": "at", "turn": message.turn, "n": message.n, "offset": offset}
+        last = at + MAX_FRAME_BYTES >= len(message.data)
+        out.append({**place, "id": entry_id} if last else place)
+        out.append(message.data[at : at + MAX_FRAME_BYTES])
+    return out
+
+
+def event(message: m.Audio, entry_id: str) -> dict[str, Any]:
+    """An event of the session's stream as JSON, audio in base64, not too long for one frame."""
+    match message:
+        case m.AudioChunk():
+            place = {"turn": message.turn, "n": message.n, "offset": message.offset}
+            data = base64.b64encode(message.data).decode()
+            return {"type": "audio_chunk", "id": entry_id, **place, "data": data}
+        case m.TurnCancelled() if message.heard is not None:
+            return {**fields_of(message), "id": entry_id, "heard": _short(message.heard)}
+        case m.ErrorEvent():
+            said = message.message[:_PART]
+            return {**fields_of(message), "id": entry_id, "message": said}
+        case _:
+            return {**fields_of(message), "id": entry_id}
+
+
+def _short(heard: dict[str, Any]) -> dict[str, Any]:
+    """What was heard of a very long turn: its last part, and how much stands before it."""
+    text = str(heard.get("text", ""))
+    left_out = max(0, len(text) - _PART)
+    return {**heard, "text": text[left_out:], "text_start": left_out} if left_out else heard

@@ -8,11 +8,10 @@ from typing import Any
 
 from aiohttp import web
 
-from firstword import messages as m
-from firstword.client import Session
+from firstword.client import Event, Session
 from firstword.errors import FirstwordError
 from services.agent.conversation import CallerGone, Conversation
-from services.agent.core import Say, SseTurn, agent_start, error_event, text_delta
+from services.agent.core import Say, SseTurn, agent_start, error_event, text_deltas
 
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -34,12 +33,13 @@ class SseOutlet:
         self._turn = SseTurn(turn)
         await self._send(agent_start(session, turn, mode))
 
-    async def text(self, turn: str, piece: str) -> None:
-        await self._send(text_delta(turn, piece))
+    async def text(self, turn: str, piece: str, start: int) -> None:
+        for delta in text_deltas(turn, piece, start):
+            await self._send(delta)
 
-    async def event(self, message: m.Audio) -> None:
-        for event in self._turn.feed(message):
-            await self._send(event)
+    async def event(self, event: Event) -> None:
+        for told in self._turn.feed(event.message):
+            await self._send(told)
 
     async def error(self, turn: str | None, error: FirstwordError) -> None:
         await self._send(error_event(error, turn))

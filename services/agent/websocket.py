@@ -8,9 +8,8 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from firstword import messages as m
 from firstword import telemetry
-from firstword.client import Session
+from firstword.client import Event, Session
 from firstword.errors import FirstwordError
 from services.agent.conversation import CallerGone, Conversation, Turn
 from services.agent.core import (
@@ -22,7 +21,7 @@ from services.agent.core import (
     error_event,
     frames,
     parse_frame,
-    text_delta,
+    text_deltas,
 )
 
 
@@ -33,11 +32,12 @@ class WebSocketOutlet:
         self._socket = socket
         self._order = asyncio.Lock()
 
-    async def text(self, turn: str, piece: str) -> None:
-        await self.send(text_delta(turn, piece))
+    async def text(self, turn: str, piece: str, start: int) -> None:
+        for delta in text_deltas(turn, piece, start):
+            await self.send(delta)
 
-    async def event(self, message: m.Audio) -> None:
-        for frame in frames(message):
+    async def event(self, event: Event) -> None:
+        for frame in frames(event.message, event.id):
             await self.send(frame)
 
     async def error(self, turn: str | None, error: FirstwordError) -> None:

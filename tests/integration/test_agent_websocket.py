@@ -184,7 +184,8 @@ async def test_a_session_that_is_closed_ends_the_call(socket: Socket, redis_url:
     async with Firstword(redis_url) as firstword:
         await firstword.session("demo").close()
     (closed,) = await until(socket, "closed")
-    assert closed == {"type": "closed", "reason": "closed"}
+    assert isinstance(closed, dict)
+    assert (closed["type"], closed["reason"]) == ("closed", "closed")
     assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 

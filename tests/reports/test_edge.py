@@ -13,6 +13,7 @@ import pytest
 
 from firstword import keys
 from firstword import messages as m
+from firstword.client import Event
 from services.agent.websocket import WebSocketOutlet
 from tests.doubles.gateway_rig import HeldTone
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
@@ -114,9 +115,9 @@ async def test_a036_what_waits_for_a_slow_caller_is_dropped_at_its_cancel(
     line_is_free = asyncio.Event()
     hand_on = WebSocketOutlet.event
 
-    async def slowly(self: WebSocketOutlet, message: m.Audio) -> None:
-        await hand_on(self, message)
-        if isinstance(message, m.AudioChunk):
+    async def slowly(self: WebSocketOutlet, event: Event) -> None:
+        await hand_on(self, event)
+        if isinstance(event.message, m.AudioChunk):
             await line_is_free.wait()
 
     monkeypatch.setattr(WebSocketOutlet, "event", slowly)

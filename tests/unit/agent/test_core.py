@@ -22,10 +22,11 @@ from services.agent.core import (
     agent_start,
     check_label,
     error_event,
+    event,
     frames,
     parse_frame,
     parse_invocation,
-    text_delta,
+    text_deltas,
 )
 
 LIMITS = Limits(max_text_chars=50, tokens_per_second=30)
@@ -238,17 +239,78 @@ def test_trouble_is_told_and_the_turn_goes_on() -> None:
 # -- answers: WebSocket frames --------------------------------------------------------------------
 
 
-@given(st.binary(max_size=200_000))
+@given(st.binary(max_size=50_000).map(lambda data: data * 3))
 def test_binary_frames_are_small_and_whole(data: bytes) -> None:
-    found = frames(m.AudioChunk(turn="t", n=0, offset=0, data=data))
-    assert all(isinstance(frame, bytes) and 0 < len(frame) <= MAX_FRAME_BYTES for frame in found)
-    assert b"".join(frame for frame in found if isinstance(frame, bytes)) == data
+    data = data[: len(data) // 2 * 2]
+    found = frames(m.AudioChunk(turn="t", n=1, offset=7, data=data), "5-0")
+    announced, sound = found[0::2], [frame for frame in found[1::2] if isinstance(frame, bytes)]
+    assert len(announced) == len(sound)
+    assert all(0 < len(frame) <= MAX_FRAME_BYTES for frame in sound)
+    assert b"".join(sound) == data
+    offset = 7
+    for place, frame in zip(announced, sound, strict=True):
+        assert isinstance(place, dict)
+        assert {**place, "id": ""} == {
+            "type": "at",
+            "turn": "t",
+            "n": 1,
+            "offset": offset,
+            "id": "",
+        }
+        offset += len(frame) // 2
+    # An entry that is not here as a whole is none to go on behind.
+    ids = [place.get("id") for place in announced if isinstance(place, dict)]
+    assert ids == [*[None] * (len(ids) - 1), "5-0"][: len(ids)]
 
 
-def test_everything_else_is_an_object() -> None:
-    assert frames(STARTED) == [
-        {"type": "turn_started", "turn": "t", "voice": "af_heart", "sample_rate": 24_000}
+def test_everything_else_is_an_object_that_says_where_it_stands() -> None:
+    assert frames(STARTED, "5-0") == [
+        {
+            "type": "turn_started",
+            "id": "5-0",
+            "turn": "t",
+            "voice": "af_heart",
+            "sample_rate": 24_000,
+        }
     ]
+
+
+def test_an_event_without_binary_frames_has_its_audio_in_base64() -> None:
+    chunk = m.AudioChunk(turn="t", n=1, offset=7, data=b"\1\2")
+    assert event(chunk, "5-0") == {
+        "type": "audio_chunk",
+        "id": "5-0",
+        "turn": "t",
+        "n": 1,
+        "offset": 7,
+        "data": base64.b64encode(b"\1\2").decode(),
+    }
+
+
+@given(st.text(max_size=400).map(lambda text: text * 30))
+def test_no_text_frame_is_too_long(text: str) -> None:
+    heard = {"turn": "t", "text": text, "samples": 5}
+    receipt = m.TurnCancelled(turn="t", sent={}, already_done=False, heard=heard)
+    trouble = m.ErrorEvent(code="failed", message=text, retryable=False)
+    told = [*frames(receipt, "5-0"), *frames(trouble, "5-0"), *text_deltas("t", text, 0)]
+    assert all(len(json.dumps(frame).encode()) <= MAX_FRAME_BYTES for frame in told)
+    cut = event(receipt, "5-0")["heard"]
+    left_out = cut.get("text_start", 0)
+    assert cut["text"] == text[left_out:] and (left_out == 0 or len(cut["text"]) > 1000)
+
+
+@given(st.text(max_size=9_000), st.integers(0, 10**6))
+def test_what_was_written_can_be_put_where_it_belongs(text: str, start: int) -> None:
+    whole = " " * start
+    for delta in text_deltas("t", text, start):
+        assert (delta["type"], delta["turn"]) == ("text_delta", "t")
+        whole = whole[: delta["start"]] + delta["text"]
+    assert whole == " " * start + text
+
+
+def test_a_receipt_that_heard_nothing_says_so() -> None:
+    receipt = m.TurnCancelled(turn="t", sent={}, already_done=True)
+    assert "heard" not in event(receipt, "5-0")
 
 
 def test_what_the_agent_says_itself() -> None:
@@ -258,7 +320,6 @@ def test_what_the_agent_says_itself() -> None:
         "turn": "t",
         "mode": "batch",
     }
-    assert text_delta("t", " word") == {"type": "text_delta", "turn": "t", "text": " word"}
     assert error_event(FirstwordError("busy", "later", retryable=True), "t") == {
         "type": "error",
         "code": "busy",
