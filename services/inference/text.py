@@ -53,7 +53,7 @@ class Pronouncer:
         self._lexicon: Lexicon | None = None
         self._remembered = lru_cache(REMEMBERED)(self._pronounce)
 
-    def with_lexicon(self, lexicon: Lexicon) -> Pronouncer:
+    def with_lexicon(self, lexicon: Lexicon | None) -> Pronouncer:
         """The same one, with the service's own pronunciations under those of each session."""
         other = copy(self)
         other._lexicon = lexicon

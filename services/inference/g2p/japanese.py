@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     from misaki.cutlet import Cutlet, Word
 
 _LATIN: Final = re.compile(r"[A-Za-z]+(?:[ '-][A-Za-z]+)*")
+MOST_WORDS: Final = 24
 _KNOWN_TYPE: Final = 6  # MeCab's class for words in kana and kanji
 
 
@@ -61,7 +62,12 @@ class Japanese:
             Word(w.surface, _reading(w), w.char_type if w.is_unk else _KNOWN_TYPE)
             for w in self._cutlet.tagger(text[start:end])
         ]
-        said = self._cutlet._romaji_tokens(words)
+        # misaki takes a time that grows with the cube of the number of words.
+        said = [
+            token
+            for first in range(0, len(words), MOST_WORDS)
+            for token in self._cutlet._romaji_tokens(words[first : first + MOST_WORDS])
+        ]
         cursor = start
         for token, surface in zip(said, self._cutlet.surfaces, strict=True):
             at = text.index(surface[:1], cursor)
