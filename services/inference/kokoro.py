@@ -138,8 +138,12 @@ def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
     """
     ends = np.cumsum(frames) * SAMPLES_PER_FRAME - trimmed.lead  # of token 0, which is padding, on
 
-    def seconds(symbol: int) -> float:
-        """When the symbol at this place of the piece begins."""
-        return round(min(max(int(ends[symbol]), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
+    def seconds(sample: float) -> float:
+        return round(min(max(int(sample), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
 
-    return joined((w.start, w.end, seconds(w.first), seconds(w.past)) for w in piece.words)
+    def begin(symbol: int) -> float:
+        """Of a word: its first sound swells in the second half of the space before it."""
+        space = frames[symbol] if piece.phonemes[symbol - 1 : symbol] == " " else 0
+        return seconds(ends[symbol] - space * SAMPLES_PER_FRAME / 2)
+
+    return joined((w.start, w.end, begin(w.first), seconds(ends[w.past])) for w in piece.words)

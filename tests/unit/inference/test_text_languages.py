@@ -127,7 +127,7 @@ def test_thirty_two_threads_with_texts_of_their_own_hear_what_one_hears() -> Non
     alone = [phonemes(text, lang, forgetful()) for text, lang in texts]
     with ThreadPoolExecutor(32) as pool:
         mine = forgetful()
-        together = list(pool.map(lambda pair: phonemes(*pair, mine), texts * 2))
+        together = list(pool.map(lambda pair: phonemes(pair[0], pair[1], mine), texts * 2))
     assert together == alone * 2
 
 

@@ -1,0 +1,85 @@
+"""Word times against what is heard: the energy of the real voice, in English and in Spanish."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from firstword.session_protocol import Words
+from services.inference.audio import to_pcm
+from services.inference.synthesizer import Stop, Utterance
+from services.inference.word_times import joined
+from tests.doubles.ears import share_recognised
+from tests.doubles.engines import kokoro
+
+pytestmark = pytest.mark.model
+
+TOLERANCE_S = 0.06
+WINDOW_S = 0.01
+QUIET_DB = 30
+"""Below the loudest 10 ms: nothing is said there."""
+
+
+def spoken(text: str, voice: str, lang: str) -> tuple[npt.NDArray[np.float32], Words]:
+    engine = kokoro()
+    prepared = engine.prepare(Utterance(text, voice, lang))
+    assert len(prepared.pieces) == 1
+    audio = engine.synthesize(prepared, 0, Stop())
+    return audio.samples, joined(audio.words)
+
+
+def pauses(samples: npt.NDArray[np.float32], least_s: float = 0.03) -> list[tuple[float, float]]:
+    """Where it is quiet for a while: begin and end in seconds, the ends of the audio included."""
+    window = round(WINDOW_S * kokoro().sample_rate)
+    count = len(samples) // window
+    power = np.square(samples[: count * window].reshape(count, window)).mean(axis=1)
+    quiet = 10 * np.log10(power + 1e-12) < 10 * np.log10(power.max()) - QUIET_DB
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(int)))
+    found = [(a * WINDOW_S, b * WINDOW_S) for a, b in edges.reshape(-1, 2)]
+    return [(a, b) for a, b in found if b - a >= least_s]
+
+
+@pytest.mark.parametrize(
+    ("voice", "lang", "text", "heard"),
+    [
+        ("af_heart", "en-us", "Bananas, apples, $5, tomatoes.", (0, 1, 2)),
+        ("am_adam", "en-us", "Sunday, Monday, $5, goodbye.", (1, 2)),
+        ("ef_dora", "es", "Bananas, peras, 21 €, tomates.", (0, 2)),
+    ],
+)
+def test_words_end_and_begin_where_the_voice_pauses(
+    voice: str, lang: str, text: str, heard: tuple[int, ...]
+) -> None:
+    """At a comma the voice is silent: there it is heard when a word ends and the next begins.
+
+    `heard`: the commas at which this voice makes a pause that can be measured.
+    """
+    samples, words = spoken(text, voice, lang)
+    assert [text[start:end] for start, end, _, _ in words] == text.rstrip(".").split(", ")
+    silences = pauses(samples)
+    for index in heard:
+        ends, begins = words[index][3], words[index + 1][2]
+        pause = min(silences, key=lambda pause: abs(pause[0] - ends) + abs(pause[1] - begins))
+        assert pause[0] == pytest.approx(ends, abs=TOLERANCE_S), f"the end of word {index}"
+        assert pause[1] == pytest.approx(begins, abs=TOLERANCE_S), f"the begin of word {index + 1}"
+    assert pauses(samples)[-1][0] == pytest.approx(words[-1][3], abs=TOLERANCE_S)
+
+
+def test_a_mixture_is_a_voice_of_its_own_between_the_two() -> None:
+    text = "The weather is lovely today."
+    blend = spoken(text, "af_heart:0.5+bf_emma:0.5", "en-us")[0]
+    assert share_recognised(text, to_pcm(blend)) >= 0.8
+    plans = {
+        voice: kokoro().prepare(Utterance(text, voice, "en-us")).plan
+        for voice in ("af_heart", "af_heart:0.5+bf_emma:0.5", "af_heart:0.6+bf_emma:0.4")
+    }
+    assert len(set(plans.values())) == 3
+
+
+def test_what_was_normalised_is_understood() -> None:
+    text = "It costs $45 at 10:30 a.m., says Dr. Brown."
+    samples, _ = spoken(text, "af_heart", "en-us")
+    said = "It costs forty-five dollars at ten thirty a m says doctor Brown"
+    heard = max(share_recognised(wanted, to_pcm(samples)) for wanted in (text, said))
+    assert heard >= 0.7
