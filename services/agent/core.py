@@ -68,17 +68,17 @@ class Cancel:
 
 def parse_invocation(body: bytes | str, limits: Limits) -> Say:
     """The body of `POST /invocations`; raises RequestError."""
-    return _say(_json_object(body), limits)
+    return _say(json_object(body), limits)
 
 
 def parse_frame(text: str, limits: Limits) -> Say | Cancel:
     """A text frame of a WebSocket; raises RequestError."""
-    body = _json_object(text)
+    body = json_object(text)
     match body.get("type"):
         case "say":
             return _say(body, limits)
         case "cancel":
-            return Cancel(turn=_label(body, "turn"), played=_played(body.get("played")))
+            return Cancel(turn=label(body, "turn"), played=played(body.get("played")))
         case _:
             raise RequestError("bad_type", "a frame's type is say or cancel")
 
@@ -93,7 +93,33 @@ def check_label(value: Any, kind: str = "session") -> str:
         raise RequestError(error.code, error.message) from error
 
 
-def _json_object(body: bytes | str) -> dict[str, Any]:
+def _say(body: Mapping[str, Any], limits: Limits) -> Say:
+    given = [name for name in ("text", "prompt") if body.get(name) is not None]
+    if len(given) != 1:
+        raise RequestError("missing_text", "give either text (said as it is) or prompt (answered)")
+    mode = body.get("mode", "stream")
+    if mode not in MODES:
+        raise RequestError("bad_field", "mode is stream or batch")
+    pace = number(body, "tokens_per_second", 0, MAX_TOKENS_PER_SECOND)
+    return Say(
+        text=speech(body, given[0], limits.max_text_chars),
+        is_prompt=given[0] == "prompt",
+        mode=mode,
+        tokens_per_second=limits.tokens_per_second if pace is None else pace,
+        session=label(body, "session"),
+        turn=label(body, "turn"),
+        voice=word(body, "voice"),
+        speed=number(body, "speed", *m.SPEEDS),
+        lang=word(body, "lang"),
+    )
+
+
+# -- fields, for every door ------------------------------------------------------------------------
+# Each takes a request's object and the name of a field; each raises RequestError.
+
+
+def json_object(body: bytes | str) -> dict[str, Any]:
+    """A request's object."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -103,35 +129,17 @@ def _json_object(body: bytes | str) -> dict[str, Any]:
     return value
 
 
-def _say(body: Mapping[str, Any], limits: Limits) -> Say:
-    given = [name for name in ("text", "prompt") if body.get(name) is not None]
-    if len(given) != 1:
-        raise RequestError("missing_text", "give either text (said as it is) or prompt (answered)")
-    text = body[given[0]]
+def speech(body: Mapping[str, Any], name: str, max_chars: int) -> str:
+    """A text that can be spoken."""
+    text = body.get(name)
     if not isinstance(text, str) or not text.strip():
-        raise RequestError("missing_text", f"{given[0]} must be a string that is not blank")
-    if len(text) > limits.max_text_chars:
-        raise RequestError(
-            "too_large", f"{given[0]} may have {limits.max_text_chars} characters: send it in parts"
-        )
-    mode = body.get("mode", "stream")
-    if mode not in MODES:
-        raise RequestError("bad_field", "mode is stream or batch")
-    pace = _number(body, "tokens_per_second", 0, MAX_TOKENS_PER_SECOND)
-    return Say(
-        text=_well_formed(text),
-        is_prompt=given[0] == "prompt",
-        mode=mode,
-        tokens_per_second=limits.tokens_per_second if pace is None else pace,
-        session=_label(body, "session"),
-        turn=_label(body, "turn"),
-        voice=_word(body, "voice"),
-        speed=_number(body, "speed", *m.SPEEDS),
-        lang=_word(body, "lang"),
-    )
+        raise RequestError("missing_text", f"{name} must be a string that is not blank")
+    if len(text) > max_chars:
+        raise RequestError("too_large", f"{name} may have {max_chars} characters: send it in parts")
+    return well_formed(text)
 
 
-def _well_formed(text: str) -> str:
+def well_formed(text: str) -> str:
     """JSON can write halves of a surrogate pair, which no UTF-8 can carry."""
     try:
         text.encode()
@@ -140,21 +148,24 @@ def _well_formed(text: str) -> str:
     return text
 
 
-def _label(body: Mapping[str, Any], name: str) -> str | None:
+def label(body: Mapping[str, Any], name: str) -> str | None:
+    """The name of a session or a turn."""
     value = body.get(name)
     return None if value is None else check_label(value, name)
 
 
-def _word(body: Mapping[str, Any], name: str) -> str | None:
+def word(body: Mapping[str, Any], name: str) -> str | None:
+    """A short string, such as a voice."""
     value = body.get(name)
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > _MAX_NAME or not value.isprintable():
         raise RequestError("bad_field", f"{name} must be a short string")
-    return _well_formed(value)
+    return well_formed(value)
 
 
-def _number(body: Mapping[str, Any], name: str, low: float, high: float) -> float | None:
+def number(body: Mapping[str, Any], name: str, low: float, high: float) -> float | None:
+    """A number from `low` to `high`."""
     value = body.get(name)
     if value is None:
         return None
@@ -163,17 +174,19 @@ def _number(body: Mapping[str, Any], name: str, low: float, high: float) -> floa
     return float(value)
 
 
-def _played(value: Any) -> dict[str, Any] | None:
+def played(value: Any) -> dict[str, Any] | None:
+    """What was really heard, as {turn, n, samples}."""
     if value is None:
         return None
     counts = ("n", "samples")
-    if not isinstance(value, dict) or not all(_is_count(value.get(name)) for name in counts):
+    if not isinstance(value, dict) or not all(is_count(value.get(name)) for name in counts):
         raise RequestError("bad_field", "played is {turn, n, samples}")
     turn = check_label(value.get("turn"), "turn")
     return {"turn": turn, **{name: value[name] for name in counts}}
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number that every program can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
