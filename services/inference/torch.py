@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import torch
 
 from firstword.assets import Assets
 from services.inference.kokoro import SAMPLE_RATE, EngineError, Frames, Front, Work, to_audio
@@ -24,8 +25,6 @@ from services.inference.synthesizer import (
     Utterance,
 )
 from services.inference.text import Pronouncer
-
-import torch  # isort: skip # behind kokoro_torch, which sets what torch reads when imported
 
 # Few shapes on a GPU: for each new one its libraries plan for a while before they compute.
 _TOKENS: Final = tuple(range(32, 257, 32))
@@ -150,6 +149,7 @@ def _repeatably(threads: int) -> None:
     """Global to torch: equal input, equal bits; and no rounding to ten bits on the way."""
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it, and it costs
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -1,14 +1,1 @@
-"""Kokoro-82M in torch, made for batches. `python -m services.inference.kokoro_torch.dequantise`."""
-
-import os
-
-# torch and oneDNN keep the code that they make for each shape of input, and every sentence has a
-# shape of its own: without a bound a process grows by 16 MB a sentence. Read at import.
-os.environ.setdefault("LRU_CACHE_CAPACITY", "4")
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
-
-# Idle threads that spin would take the cores from the services beside us.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-# Which of several ways to add numbers up cuBLAS takes depends on its workspace; this one repeats.
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+"""Kokoro-82M in torch, made for batches."""
