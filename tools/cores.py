@@ -29,6 +29,7 @@ PATTERNS = (
     "firstword/session_*.py",
     "firstword/waterfall.py",
     "services/*/core.py",
+    "services/agent/memory.py",
     "services/inference/conjunctions.py",
     "services/inference/pieces.py",
     "services/inference/scheduler.py",

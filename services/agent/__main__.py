@@ -6,7 +6,6 @@ import os
 import sys
 
 from firstword.runtime import load_settings, run
-from services.agent.core import Say
 from services.agent.scripted import ScriptedSource
 from services.agent.service import NAME, AgentService
 from services.agent.settings import AgentSettings
@@ -14,11 +13,7 @@ from services.agent.settings import AgentSettings
 
 def main() -> None:
     settings = load_settings(AgentSettings, sys.argv[1:], os.environ)
-
-    def source(say: Say) -> ScriptedSource:
-        return ScriptedSource(say.tokens_per_second)
-
-    service = AgentService(settings, source)
+    service = AgentService(settings, ScriptedSource)
     run(NAME, service.run)
 
 

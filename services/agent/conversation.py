@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +14,8 @@ from firstword import telemetry
 from firstword.client import Event, Listener, Manner, Session
 from firstword.errors import FirstwordError
 from services.agent.core import RequestError, Say
-from services.agent.source import TokenSource
+from services.agent.source import SourceError
+from services.agent.talk import Talk
 
 
 class CallerGone(Exception):
@@ -52,14 +53,14 @@ class Conversation:
         self,
         session: Session,
         listener: Listener,
-        source: Callable[[Say], TokenSource],
+        talk: Talk,
         outlet: Outlet,
         patience_s: float,
     ) -> None:
         self.turns: dict[str, Turn] = {}
         self._session = session
         self._listener = listener
-        self._source = source
+        self._talk = talk
         self._outlet = outlet
         self._patience_s = patience_s
         self._silenced: set[str] = set()
@@ -127,12 +128,14 @@ class Conversation:
         for turn in [self.turns[name] for name in stopped & set(self.turns)]:
             if not turn.begun.is_set():  # no receipt would name it
                 self._silenced.discard(turn.name)
+                self._talk.memory.unsaid(turn.name)
                 self.end(turn.name, "cancelled")
 
     async def _hand_on(self, event: Event) -> None:
         message = event.message
         if isinstance(message, m.AudioChunk) and message.turn in self._silenced:
             return
+        self._talk.memory.take(message)
         self._time_first_audio(message)
         await self._outlet.event(event)
         if isinstance(message, m.TurnDone):
@@ -148,6 +151,7 @@ class Conversation:
         turn = self.turns.pop(name, None)
         if turn is not None:
             turn.begun.set()
+            self._talk.stop(name)
             telemetry.caller_turns.labels(outcome).inc()
 
     async def leave(self) -> None:
@@ -155,14 +159,16 @@ class Conversation:
         for name in list(self.turns):
             self.end(name, "gone")
             try:
-                await self._session.cancel(name)
+                self._talk.memory.take(await self._session.cancel(name))
             except FirstwordError as error:
                 telemetry.logger().warning("cancel_failed", turn=name, code=error.code)
 
     async def _told(self, turn: Turn) -> AsyncGenerator[str, None]:
         """The source's pieces, each shown to the caller before it is published, until the turn is
         over."""
-        pieces = self._source(turn.say).stream(turn.say.text)
+        if turn.name not in self.turns:
+            return
+        pieces = self._talk.write(turn.name, turn.say, turn.after)
         try:
             async for piece in pieces:
                 if turn.after is not None:
@@ -175,17 +181,9 @@ class Conversation:
         except CallerGone:
             raise
         except Exception as error:
-            # A model's error may quote the prompt: its kind is all that may be told.
-            telemetry.logger().warning("source_failed", error=type(error).__name__)
-            failure = FirstwordError(
-                "source_failed",
-                "the reply broke off; what was written of it is spoken",
-                retryable=True,
-            )
-            await self._outlet.error(turn.name, failure)
+            await self._outlet.error(turn.name, _broken_off(error))
         finally:
-            if (close := getattr(pieces, "aclose", None)) is not None:
-                await close()
+            await pieces.aclose()
 
     async def _give_up_on_written_turns(self) -> None:
         for turn in [turn for turn in self.turns.values() if turn.written]:
@@ -204,3 +202,16 @@ class Conversation:
             turn.heard = True
             now = asyncio.get_running_loop().time()
             telemetry.client_first_audio.labels(turn.say.mode).observe(now - turn.asked_at)
+
+
+def _broken_off(error: Exception) -> FirstwordError:
+    """What a caller is told of a model's failure; why it failed is for who runs the agent."""
+    # A library's error may quote the prompt: its kind is all that may be told.
+    ours = error if isinstance(error, SourceError) else None
+    why = ours.message if ours else type(error).__name__
+    telemetry.logger().warning("source_failed", error=why, code=ours.code if ours else "")
+    return FirstwordError(
+        "source_failed",
+        "the reply broke off; what was written of it is spoken",
+        retryable=ours.retryable if ours else True,
+    )

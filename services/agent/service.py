@@ -19,10 +19,10 @@ from firstword.languages import why_silent
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from services.agent.conversation import CallerGone, Conversation, Outlet
-from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
+from services.agent.core import RequestError, check_label, error_event, parse_invocation
 from services.agent.settings import AgentSettings
-from services.agent.source import TokenSource
 from services.agent.sse import HEADERS, SseOutlet, speak
+from services.agent.talk import MakeSource
 from services.agent.websocket import Call, WebSocketOutlet
 
 NAME = "agent"
@@ -47,15 +47,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AgentService:
-    """Serves callers until told to stop. `source` makes the token source of a request.
+    """Serves callers until told to stop. `make_source` makes the token source of a session.
 
     `address` is host:port while it serves.
     """
 
-    def __init__(self, settings: AgentSettings, source: Callable[[Say], TokenSource]) -> None:
+    def __init__(self, settings: AgentSettings, make_source: MakeSource) -> None:
         self.address = ""
         self._settings = settings
-        self._source = source
+        self._talks = settings.talks(make_source)
         self._firstword = Firstword(settings.redis_url)
         self._farewells: set[asyncio.Task[None]] = set()
         self._redis_problem: str | None = "the server has not answered yet"
@@ -149,12 +149,14 @@ class AgentService:
         listener = await session.listener()
         await session.open()
         conversation = Conversation(
-            session, listener, self._source, outlet, self._settings.patience_s
+            session, listener, self._talks.of(session.name), outlet, self._settings.patience_s
         )
         with telemetry.callers.labels(door).track_inprogress():
             try:
                 yield session, conversation
             finally:
+                if name is None:
+                    self._talks.forget(session.name)
                 # In a task of its own: the caller's may be cancelled.
                 task = asyncio.create_task(_part(session, conversation, close=name is None))
                 self._farewells.add(task)

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from firstword.settings import setting
 from services.agent.core import Limits
+from services.agent.memory import MemoryLimits
+from services.agent.talk import MakeSource, Talks
+
+SOURCES = ("scripted", "openai", "bedrock", "strands")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,12 @@ class AgentSettings:
     )
     http_port: int = setting(
         8000, "FIRSTWORD_AGENT_PORT", "its port; 0 picks a free one", minimum=0, maximum=65535
+    )
+    source: str = setting(
+        "scripted",
+        "FIRSTWORD_AGENT_SOURCE",
+        "who answers prompts: scripted, openai, bedrock or strands",
+        choices=SOURCES,
     )
     tokens_per_second: float = setting(
         30.0,
@@ -44,6 +54,31 @@ class AgentSettings:
         minimum=0.1,
     )
 
+    memory_messages: int = setting(
+        40,
+        "FIRSTWORD_AGENT_MEMORY_MESSAGES",
+        "messages of a session, of both sides, that the model is told",
+        minimum=1,
+    )
+    memory_chars: int = setting(
+        40_000, "FIRSTWORD_AGENT_MEMORY_CHARS", "and their characters together", minimum=1
+    )
+    memory_sessions: int = setting(
+        1_000, "FIRSTWORD_AGENT_MEMORY_SESSIONS", "sessions that are remembered", minimum=1
+    )
+    source_patience_s: float = setting(
+        30.0,
+        "FIRSTWORD_AGENT_SOURCE_PATIENCE_S",
+        "seconds in which a model must write something, first or next",
+        minimum=0.1,
+    )
+
     def limits(self) -> Limits:
         """What requests are held to."""
         return Limits(self.max_text_chars, self.tokens_per_second)
+
+    def talks(self, make_source: MakeSource) -> Talks:
+        """The sessions' talks, with the sources that `make_source` makes."""
+        limits = MemoryLimits(self.memory_messages, self.memory_chars)
+        patience_s = None if self.source == "scripted" else self.source_patience_s
+        return Talks(make_source, limits, self.memory_sessions, patience_s)

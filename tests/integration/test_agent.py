@@ -6,7 +6,7 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,11 +16,11 @@ import pytest
 from firstword import keys, telemetry
 from firstword import messages as m
 from firstword.client import Firstword
-from services.agent.core import Say
 from services.agent.scripted import ScriptedSource
 from services.agent.service import AgentService
 from services.agent.settings import AgentSettings
-from services.agent.source import TokenSource
+from services.agent.source import Ask
+from services.agent.talk import MakeSource
 from tests.doubles.path import PathDouble, heard
 from tests.doubles.proxy import Proxy
 from tests.support import eventually
@@ -28,21 +28,17 @@ from tests.support import eventually
 TEXT = "The rain had stopped. Nobody noticed."
 
 
-def scripted(say: Say) -> TokenSource:
-    return ScriptedSource(say.tokens_per_second)
-
-
 class Failing:
     """A model that breaks off."""
 
-    async def stream(self, prompt: str) -> AsyncIterator[str]:
+    async def stream(self, _ask: Ask) -> AsyncGenerator[str, None]:
         yield "So far"
         raise ConnectionError("a secret of the prompt")
 
 
 @asynccontextmanager
 async def serving(
-    redis_url: str, source: Any = scripted, **settings: Any
+    redis_url: str, source: MakeSource = ScriptedSource, **settings: Any
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """An agent, and a caller to talk to it."""
     given = AgentSettings(redis_url=redis_url, http_port=0, **settings)
@@ -202,7 +198,7 @@ async def test_two_callers_in_one_session_hear_their_own_turn(
 async def test_a_source_that_fails_is_told_and_spoken_so_far(
     redis_url: str, path: PathDouble
 ) -> None:
-    async with serving(redis_url, lambda _say: Failing()) as agent:
+    async with serving(redis_url, Failing) as agent:
         events = await invoke(agent, prompt="Anything")
     errors = [event for event in events if event["type"] == "error"]
     assert [error["code"] for error in errors] == ["source_failed"]
