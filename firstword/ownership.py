@@ -167,7 +167,8 @@ class Ownership:
         reply = await self._streams.script(
             "heart", key_list, [self.worker, lease_ms, self._capacity, int(self._draining)]
         )
-        known, share, held, left, *claimed = reply
+        known, share, held, left, taken, *claimed = reply
+        telemetry.takeovers.labels(self._stage).inc(taken)
         telemetry.unowned_units.labels(self._stage).set(left)
         if not known:
             await self._start_over()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from aiohttp import web
 
 from firstword import settings, telemetry
 from firstword.errors import FirstwordError
+from firstword.loop_watch import LoopWatch
 
 T = TypeVar("T")
 
@@ -32,14 +34,25 @@ class Health:
     def reasons(self) -> dict[str, str]:
         """What is wrong now, by check; empty when ready."""
         found = {name: check() for name, check in self._checks.items()}
+        for name, reason in found.items():
+            telemetry.not_ready.labels(name).set(reason is not None)
         return {name: reason for name, reason in found.items() if reason is not None}
 
 
 def add_routes(app: web.Application, health: Health) -> None:
     """Mount `/livez` (the loop turns), `/readyz` (reasons as JSON) and `/metrics`."""
+    watch = LoopWatch()
+
+    async def watching(_app: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(watch.run())
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
     async def livez(_request: web.Request) -> web.Response:
-        return web.json_response({"live": True})
+        body = {"live": watch.alive, "loop_late_s": round(watch.worst_s, 3)}
+        return web.json_response(body, status=200 if watch.alive else 503)
 
     async def readyz(_request: web.Request) -> web.Response:
         reasons = health.reasons()
@@ -47,10 +60,14 @@ def add_routes(app: web.Application, health: Health) -> None:
             {"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200
         )
 
-    async def metrics(_request: web.Request) -> web.Response:
-        body = await asyncio.to_thread(telemetry.render)  # it reads files about this process
-        return web.Response(body=body, content_type="text/plain", charset="utf-8")
+    async def metrics(request: web.Request) -> web.Response:
+        health.reasons()  # so that what is red now is scraped now
+        accept = request.headers.get("Accept", "")
+        # In a thread: it reads files about this process.
+        body, content_type = await asyncio.to_thread(telemetry.exposition, accept)
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
+    app.cleanup_ctx.append(watching)
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)

@@ -111,6 +111,11 @@ class Streams:
         limited = [info for info in found if info.get("maxmemory")]
         return max((info["used_memory"] / info["maxmemory"] for info in limited), default=0.0)
 
+    async def evicted_keys(self) -> int:
+        """Keys that the server, or a cluster's nodes, deleted to make room since they began."""
+        found = await self._commands.everywhere("INFO", "stats")
+        return sum(int(info.get("evicted_keys", 0)) for info in found)
+
     async def server_facts(self) -> list[Facts]:
         """What the server, or each primary of a cluster, says of itself, if it lets us ask."""
         infos = await self._told("INFO")
@@ -192,6 +197,10 @@ class Streams:
         """Up to `count` entries after `after`, at once."""
         reply = await self._commands.xrange(stream, min=f"({after}", max="+", count=count)
         return _entries(reply)
+
+    async def waiting_s(self, stream: str, after: str) -> float:
+        """For how long the oldest entry after `after` has waited, seconds; 0 when none does."""
+        return int(await self.script("waiting", [stream], [after])) / 1000
 
     async def last_id(self, stream: str) -> str:
         """Id of the last entry the stream ever had, `0-0` if it has none."""

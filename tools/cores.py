@@ -60,6 +60,7 @@ PATTERNS = (
     "services/segmenter/turns.py",
     "services/segmenter/words.py",
     "services/tts_gateway/actions.py",
+    "services/tts_gateway/backlog.py",
     "services/tts_gateway/doctor_audio.py",
     "services/tts_gateway/openai_audio.py",
     "services/tts_gateway/openai_frames.py",

@@ -1,8 +1,9 @@
 -- One heartbeat of a worker: renew its lease on the server's clock, free what dead workers held,
 -- claim up to a fair share of what is free.
 -- KEYS: workers, draining, free, owned, owners. ARGV: worker, lease ms, capacity, draining 0|1.
--- Returns {known, share, held, left, claimed units...}; left: units that stay free. Known 0: the worker's lease had been given away
--- (or the server forgot it), so all it holds belongs to others: it must drop everything.
+-- Returns {known, share, held, left, taken, claimed units...}; left: units that stay free; taken: units
+-- that this beat took from dead workers. Known 0: the worker's lease had been given away (or the server
+-- forgot it), so all it holds belongs to others: it must drop everything.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local me, lease, capacity = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -13,6 +14,7 @@ redis.call('PERSIST', KEYS[1])  -- lets a full server go on, see docs/REDIS.md
 redis.call('ZADD', KEYS[1], now + lease, me)
 if ARGV[4] == '1' then redis.call('SADD', KEYS[2], me) else redis.call('SREM', KEYS[2], me) end
 
+local taken = 0
 local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
 for _, worker in ipairs(expired) do
   if late then
@@ -20,6 +22,7 @@ for _, worker in ipairs(expired) do
     redis.call('ZADD', KEYS[1], now + lease, worker)
   else
     local units = redis.call('ZRANGEBYLEX', KEYS[4], '[' .. worker .. ' ', '(' .. worker .. '!')
+    taken = taken + #units
     for _, pair in ipairs(units) do
       local unit = string.sub(pair, #worker + 2)
       redis.call('ZREM', KEYS[4], pair)
@@ -35,7 +38,7 @@ local held = redis.call('ZLEXCOUNT', KEYS[4], '[' .. me .. ' ', '(' .. me .. '!'
 local able = math.max(1, redis.call('ZCARD', KEYS[1]) - redis.call('SCARD', KEYS[2]))
 local waiting = redis.call('ZCARD', KEYS[3])
 local share = math.ceil((redis.call('ZCARD', KEYS[4]) + waiting) / able)
-local reply = {deadline and 1 or 0, share, 0, 0}
+local reply = {deadline and 1 or 0, share, 0, 0, taken}
 if ARGV[4] ~= '1' and waiting > 0 and not (late and able > 1) then
   local room = math.min(share, capacity) - held
   if room > 0 then

@@ -265,6 +265,8 @@ async def _tell(
     if told.begun:
         telemetry.synthesis.observe(finished.synthesis_ms / 1000)
         telemetry.synthesis_audio.inc(finished.duration_s)
+        if finished.duration_s:
+            telemetry.rtf.observe(finished.synthesis_ms / 1000 / finished.duration_s)
     yield finished
 
 

@@ -116,25 +116,25 @@ class DoorReader:
     ) -> None:
         self._streams = streams
         self._poison = poison or Poison()
-        self._cursor = CursorKeeper(streams, "door", worker)
+        self.cursor = CursorKeeper(streams, "door", worker)
         self._partitions = settings.partitions
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set or the unit is another's (LeaseLost)."""
-        await self._cursor.acquire()
+        await self.cursor.acquire()
         while not stop.is_set():
-            for entry in await self._cursor.wait(stop):
+            for entry in await self.cursor.wait(stop):
                 await self._copy(entry)
-                self._cursor.read = entry.id
-            await self._cursor.store(self._cursor.read, [], [])
+                self.cursor.read = entry.id
+            await self.cursor.store(self.cursor.read, [], [])
 
     async def _copy(self, entry: Entry) -> None:
-        messages = await read(self._streams, self._cursor.stream, entry, self._poison)
+        messages = await read(self._streams, self.cursor.stream, entry, self._poison)
         if not messages:
             return
         target = keys.ingress(keys.partition_of(messages[0].session, self._partitions))
         fields = {**entry.fields, b"src": entry.id}
-        if self._cursor.recreated:
+        if self.cursor.recreated:
             del fields[b"src"]  # sessions know greater ones and would take it for a repetition
         await self._streams.move(target, fields)
 
@@ -157,17 +157,22 @@ class PartitionReader:
         self._settings = settings
         self._defaults = settings.defaults()
         self._admission = Admission(memory)
-        self._cursor = CursorKeeper(streams, unit, worker)
+        self.cursor = CursorKeeper(streams, unit, worker)
         self._held: dict[str, Held] = {}
         self._indexed: set[str] = set()
         self._stored_at = 0.0
+
+    @property
+    def open_sessions(self) -> int:
+        """How many of its sessions have a turn that is not over."""
+        return sum(held.session.busy for held in self._held.values())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then store everything so that a successor goes on at once.
 
         Raises LeaseLost or StateLost; the caller begins anew if the partition is still ours.
         """
-        self._indexed = set(await self._cursor.acquire())
+        self._indexed = set(await self.cursor.acquire())
         for held in await asyncio.gather(*map(self._hold, self._indexed)):
             held.unheard = True  # whoever stored something last may have died before it called
         try:
@@ -180,9 +185,9 @@ class PartitionReader:
 
     async def _step(self, stop: asyncio.Event) -> None:
         outputs: dict[str, list[Output]] = {}
-        for entry in await self._cursor.wait(stop, self._patience()):
+        for entry in await self.cursor.wait(stop, self._patience()):
             await self._take(entry, outputs)
-            self._cursor.read = entry.id
+            self.cursor.read = entry.id
         now = _now()
         for name, held in self._held.items():
             at = held.session.timer()
@@ -214,7 +219,7 @@ class PartitionReader:
         return max(1, int((min(at - now, KEEP_OPEN_S)) * 1000))
 
     async def _take(self, entry: Entry, outputs: dict[str, list[Output]]) -> None:
-        messages = await read(self._streams, self._cursor.stream, entry, self._poison)
+        messages = await read(self._streams, self.cursor.stream, entry, self._poison)
         if not messages:
             return
         now = _now()
@@ -257,8 +262,8 @@ class PartitionReader:
         held = self._held.get(name)
         if held is None:
             held = await self._load(name)
-            ahead = id_key(held.position) > id_key(self._cursor.read)
-            if ahead and (self._cursor.recreated or await self._cursor.never_had(held.position)):
+            ahead = id_key(held.position) > id_key(self.cursor.read)
+            if ahead and (self.cursor.recreated or await self.cursor.never_had(held.position)):
                 held.position = held.seen = START
             self._held[name] = held
         return held
@@ -349,10 +354,10 @@ class PartitionReader:
         """
         pending = [held.pending_from for held in self._held.values() if held.pending_from]
         oldest = min(pending, key=id_key, default=None)
-        cursor = self._cursor.read if oldest is None else id_before(oldest)
+        cursor = self.cursor.read if oldest is None else id_before(oldest)
         names = set(self._held)
         opened, done = sorted(names - self._indexed), sorted(self._indexed - names)
-        await self._cursor.store(cursor, opened, done)
+        await self.cursor.store(cursor, opened, done)
         self._indexed = names
 
 

@@ -15,14 +15,14 @@ from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from firstword.streams import Streams, pause
 from services.segmenter.admission import Memory
-from services.segmenter.reader import DoorReader, PartitionReader
+from services.segmenter.reader import CursorKeeper, DoorReader, PartitionReader
 from services.segmenter.settings import SegmenterSettings
 
 STAGE = "segmenter"
 DOOR = "door"
 DRAIN_S = 20.0
-MEMORY_S = 2.0
-"""How often the server is asked how much of its memory it uses."""
+WATCH_S = 2.0
+"""How often the server is asked how much of its memory it uses, and how old what waits is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +30,7 @@ class _Running:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     reader: PartitionReader | None = None
+    cursor: CursorKeeper | None = None
     poison: Poison = field(default_factory=Poison)
 
 
@@ -75,7 +76,7 @@ class SegmenterService:
 
     async def _serve(self, stop: asyncio.Event, address: str) -> None:
         owning = asyncio.create_task(self._ownership.run())
-        watching = asyncio.create_task(self._watch_memory())
+        watching = asyncio.create_task(self._watch())
         announce_ready(STAGE, http=address)
         await stop.wait()
         await self._drain()
@@ -136,10 +137,13 @@ class SegmenterService:
     def _reader(self, unit: str, running: _Running) -> DoorReader | PartitionReader:
         worker = self._ownership.worker
         if unit == DOOR:
-            return DoorReader(self._streams, worker, self._settings, running.poison)
+            door = DoorReader(self._streams, worker, self._settings, running.poison)
+            running.cursor = door.cursor
+            return door
         running.reader = PartitionReader(
             self._streams, unit, worker, self._settings, self._memory, running.poison
         )
+        running.cursor = running.reader.cursor
         return running.reader
 
     async def _release(self, unit: str) -> None:
@@ -154,19 +158,33 @@ class SegmenterService:
                 telemetry.logger().warning("release_failed", unit=unit, error=type(error).__name__)
                 await pause(failures)
 
-    async def _watch_memory(self) -> None:
-        """Keep `Memory` true, as far as the server answers."""
+    async def _watch(self) -> None:
+        """Keep `Memory` and the gauges true, as far as the server answers."""
         while True:
-            was_short = self._memory.short
             try:
-                self._memory.share = await self._streams.memory_share()
+                await self._look_at_server()
+                await self._look_at_lag()
             except Exception as error:
-                telemetry.logger().warning("memory_unknown", error=type(error).__name__)
-            telemetry.server_memory.set(self._memory.share)
-            if self._memory.short != was_short:
-                event = "server_full" if self._memory.short else "server_has_room"
-                telemetry.logger().warning(event, share=round(self._memory.share, 3))
-            await asyncio.sleep(MEMORY_S)
+                telemetry.logger().warning("server_unknown", error=type(error).__name__)
+            await asyncio.sleep(WATCH_S)
+
+    async def _look_at_server(self) -> None:
+        was_short = self._memory.short
+        self._memory.share = await self._streams.memory_share()
+        telemetry.server_memory.set(self._memory.share)
+        if self._memory.short != was_short:
+            event = "server_full" if self._memory.short else "server_has_room"
+            telemetry.logger().warning(event, share=round(self._memory.share, 3))
+        telemetry.server_evicted.set(await self._streams.evicted_keys())
+
+    async def _look_at_lag(self) -> None:
+        """By what is read, not by what is stored: a sentence that stays open is no lag."""
+        ours = list(self._running.values())
+        readers = [running.reader for running in ours if running.reader is not None]
+        telemetry.open_sessions.labels(STAGE).set(sum(each.open_sessions for each in readers))
+        cursors = [running.cursor for running in ours if running.cursor is not None]
+        looks = [self._streams.waiting_s(each.stream, each.read) for each in cursors]
+        telemetry.lag.labels(STAGE).set(max(await asyncio.gather(*looks), default=0.0))
 
     async def _drain(self) -> None:
         self._ownership.drain()

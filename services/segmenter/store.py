@@ -217,8 +217,9 @@ def _arguments(output: Output, name: str) -> list[Any]:
 def _measure(outputs: Sequence[Output], last_id: str) -> None:
     for output in outputs:
         match output:
-            case ForGateway(m.Segment(first=True, opened_at=opened_at)):
-                telemetry.segmentation.observe(max(0.0, seconds_between(opened_at, last_id)))
+            case ForGateway(m.Segment(first=True, opened_at=opened_at, traceparent=trace)):
+                took_s = max(0.0, seconds_between(opened_at, last_id))
+                telemetry.segmentation.observe(took_s, telemetry.trace_of(trace))
             case ForListeners(m.ErrorEvent(code=code)):
                 telemetry.count_error(code)
             case CancelTurns():

@@ -180,6 +180,7 @@ class Connection:
 
     def _begin(self, link: Link) -> None:
         telemetry.upstream_connections.inc()
+        telemetry.upstream_opened.inc()
         _spawn(self._tasks, self._pump(link))
 
     def _end(self, link: Link) -> None:

@@ -61,7 +61,7 @@ class Speech:
         self._ending: m.TurnEnd | None = None
         self._early: Early | None = None
         self._requests = 0
-        self._pace = Pace(limits.max_ahead_s)
+        self.pace = Pace(limits.max_ahead_s)
         self._closing = False
 
     # -- what the shell asks ----------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Speech:
         """Seconds to wait before this entry, so that audio is not made too far ahead."""
         if not isinstance(message, m.Segment) or message.first or self.settings.pace == "none":
             return 0.0  # a turn begins at once: a listener who barged in has nothing ahead
-        return self._pace.wait(now)
+        return self.pace.wait(now)
 
     def timer(self) -> float | None:
         """When `expired` wants to be called, None if never."""
@@ -200,7 +200,7 @@ class Speech:
             session=self.session,
             out=self._out,
             rate=self.settings.sample_rate,
-            ahead_s=self._pace.ahead(now),
+            ahead_s=self.pace.ahead(now),
             lexicon=self.settings.lexicon,
         )
 
@@ -292,7 +292,7 @@ class Speech:
         if goes_on or not self._out.samples_of(work.segment.n):
             return []
         # Another engine, or one that cannot repeat: what listeners hold of it does not fit.
-        self._pace.take_back(self._out.samples / self._out.turn_rate)
+        self.pace.take_back(self._out.samples / self._out.turn_rate)
         restarted = self._out.restart(work.segment)
         return [Commit((restarted,), self._out.fields(), guard=work.segment.turn)]
 
@@ -309,7 +309,7 @@ class Speech:
         events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
         self._retries.got(s.n, out.samples)
-        dry_s = self._pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now, work.since)
+        dry_s = self.pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now, work.since)
         return [Commit(tuple(events), out.fields() | marks, guard=s.turn, dry_s=dry_s)]
 
     def _begin_events(
@@ -319,7 +319,7 @@ class Speech:
         marks: Fields = {}
         events = self._out.open_turn(work.segment, asked.sample_rate)
         if events:
-            self._pace.begin(now)
+            self.pace.begin(now)
             marks["turn_at"] = FIRST
         begun = self._out.open_segment(
             work.segment, work.plan, work.entry_id, now - work.sent_at, skipped

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections import deque
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
@@ -13,13 +12,15 @@ from firstword import codec, keys, telemetry
 from firstword import messages as m
 from firstword.dead import put_aside
 from firstword.errors import DecodeError, LeaseLost, StateLost
-from firstword.ids import START, id_after, seconds_between
+from firstword.ids import START, id_after
 from firstword.ownership import new_token
 from firstword.poison import Poison
 from firstword.streams import Entry, Streams
 from services.tts_gateway.actions import CLOSED, Action, Close, Commit, Connect, Disconnect, Send
+from services.tts_gateway.backlog import Backlog, speech_seconds
 from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened, Renewed
 from services.tts_gateway.core import Speech
+from services.tts_gateway.measures import measure
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 
@@ -58,7 +59,8 @@ class SessionRunner:
         # None is a ring: something new lies in the session, entries or a cancel.
         self._inbox: asyncio.Queue[News | None] = asyncio.Queue()
         self._connection = Connection(upstream, self._inbox.put_nowait)
-        self._backlog: deque[Entry] = deque()
+        self._backlog: Backlog[Entry] = Backlog()
+        self._segment: m.Segment | None = None  # the last one begun
         self._read = START
         self._stopping = False
         self._closed = False
@@ -79,6 +81,22 @@ class SessionRunner:
         """Stop between segments, so that another worker goes on."""
         self._stopping = True
         self.ring()
+
+    @property
+    def open(self) -> bool:
+        """Whether something waits or is in hand."""
+        return bool(self._backlog) or not self._core.idle
+
+    @property
+    def unspoken_s(self) -> float:
+        """Seconds of speech that are to be made: of what waits, and of the segment in hand."""
+        in_hand = 0.0 if self._segment is None else speech_seconds(self._segment)
+        return self._backlog.seconds + (0.0 if self._core.idle else in_hand)
+
+    @property
+    def behind_s(self) -> float:
+        """For how long what is in hand has brought no word out; 0 while nothing is."""
+        return 0.0 if self._core.idle else _now() - self._worked_at
 
     async def run(self) -> bool:
         """Speak. Returns whether others must go on with the session.
@@ -181,7 +199,7 @@ class SessionRunner:
         more = True
         while more:
             entries = await self._streams.range(self._keys[1], self._read, FETCH)
-            self._backlog += entries
+            self._backlog.add(entries)
             self._read = entries[-1].id if entries else self._read
             more = len(entries) == FETCH
 
@@ -189,7 +207,7 @@ class SessionRunner:
         """Begin entries while the core is idle; seconds to hold the next one back, or 0."""
         while self._core.idle and self._backlog and not self._stopping and not self._closed:
             self._worked_at = _now()
-            entry = self._backlog[0]
+            entry = self._backlog.next
             self._in_hand = entry.id
             message = await self._decode(entry)
             hold = 0.0 if message is None else self._core.wait_before(message, _now())
@@ -206,7 +224,9 @@ class SessionRunner:
                 actions = []  # a hint is for when nothing else is to do
             else:
                 actions = self._decide(self._core.begin, entry.id, message, _now())
-            self._backlog.popleft()
+            self._backlog.drop()
+            if isinstance(message, m.Segment):
+                self._segment = message
             await self._perform(actions)
         return 0.0
 
@@ -338,37 +358,20 @@ class SessionRunner:
 
     def _note(self, commit: Commit, first_id: str, took_s: float) -> None:
         """Measure what went out, and remember it for retention."""
-        turn_began = False
         for event in commit.events:
-            match event:
-                case m.TurnStarted():
-                    turn_began = True
-                    opened_at = self._core.opened_at
-                    telemetry.first_audio.observe(max(0.0, seconds_between(opened_at, first_id)))
-                    telemetry.publish.observe(took_s)
-                case m.SegmentStarted(ttfb_ms=ttfb_ms, committed_at=committed_at):
-                    self._retention.segment(first_id)
-                    telemetry.upstream_first_byte.observe(ttfb_ms / 1000)
-                    if turn_began:
-                        waited = seconds_between(committed_at, first_id) - ttfb_ms / 1000 - took_s
-                        telemetry.wait.observe(max(0.0, waited))
-                case m.AudioChunk(data=data):
-                    self._retention.audio(first_id, len(data))
-                case m.SegmentDone():
-                    telemetry.segments.labels("done").inc()
-                case m.TurnDone(reason=reason):
-                    telemetry.turns.labels(reason).inc()
-                case m.ErrorEvent(code=code):
-                    telemetry.segments.labels("error").inc()
-                    telemetry.count_error(code)
-                case _:
-                    pass
-        if commit.dry_s and self._core.settings.pace == "realtime":
-            telemetry.underruns.inc()
-            telemetry.underrun_seconds.inc(commit.dry_s)
-        if commit.drops:
-            counter = telemetry.turns if commit.drops == "turn" else telemetry.segments
-            counter.labels("cancelled").inc()
+            if isinstance(event, m.SegmentStarted):
+                self._retention.segment(first_id)
+            elif isinstance(event, m.AudioChunk):
+                self._retention.audio(first_id, len(event.data))
+        realtime = self._core.settings.pace == "realtime"
+        measure(
+            commit,
+            first_id,
+            took_s,
+            opened_at=self._core.opened_at,
+            ahead_s=self._core.pace.ahead(_now()) if realtime else None,
+            traceparent=None if self._segment is None else self._segment.traceparent,
+        )
 
 
 def _now() -> float:

@@ -21,6 +21,9 @@ from services.tts_gateway.watched import WatchedUpstream
 
 STAGE = "gateway"
 DRAIN_S = 100.0
+MEASURE_S = 1.0
+STUCK_S = 10.0
+"""A session with a segment in hand and not a word of it for so long counts as stuck."""
 
 
 class GatewayService:
@@ -71,12 +74,25 @@ class GatewayService:
     async def _serve(self, stop: asyncio.Event) -> None:
         owning = asyncio.create_task(self._ownership.run())
         looking = asyncio.create_task(self._upstream.look())
+        measuring = asyncio.create_task(self._measure())
         announce_ready(STAGE, http=self.address)
         await stop.wait()
         await self._drain()
         owning.cancel()
         looking.cancel()
-        await asyncio.gather(owning, looking, return_exceptions=True)
+        measuring.cancel()
+        await asyncio.gather(owning, looking, measuring, return_exceptions=True)
+
+    async def _measure(self) -> None:
+        """Keep the gauges of what waits true."""
+        while True:
+            runners = list(self._runners.values())
+            behind = [runner.behind_s for runner in runners]
+            telemetry.unspoken.set(sum(runner.unspoken_s for runner in runners))
+            telemetry.open_sessions.labels(STAGE).set(sum(runner.open for runner in runners))
+            telemetry.lag.labels(STAGE).set(max(behind, default=0.0))
+            telemetry.stuck_sessions.set(sum(each > STUCK_S for each in behind))
+            await asyncio.sleep(MEASURE_S)
 
     # -- called by the ownership ------------------------------------------------------------------
 

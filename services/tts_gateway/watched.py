@@ -32,6 +32,7 @@ class WatchedUpstream:
         try:
             link = await self._upstream.connect()
         except FirstwordError as error:
+            telemetry.upstream_failures.labels(telemetry.known_code(error.code)).inc()
             self._reachability.refused(error.message)
             raise
         return WatchedLink(link, self._reachability)
@@ -76,6 +77,7 @@ class WatchedLink:
         self._opened_at = _now()
         self._asked = False
         self._told = False  # its outcome
+        self._closed = False
 
     async def send(self, frame: Frame) -> None:
         self._asked = True
@@ -85,6 +87,8 @@ class WatchedLink:
         try:
             came = await self._link.receive()
         except FirstwordError as error:
+            if not self._closed:
+                telemetry.upstream_failures.labels(telemetry.known_code(error.code)).inc()
             if not self._told:
                 self._told = True
                 lived_s = _now() - self._opened_at
@@ -95,7 +99,7 @@ class WatchedLink:
         return came
 
     async def close(self) -> None:
-        self._told = True  # what ends now ends by our will
+        self._told = self._closed = True  # what ends now ends by our will
         await self._link.close()
 
 

@@ -24,7 +24,7 @@ class Reader(PartitionReader):
     working: Counter[str]
 
     async def run(self, stop: asyncio.Event) -> None:
-        unit = self._cursor.stream
+        unit = self.cursor.stream
         self.working[unit] += 1
         try:
             await stop.wait()

@@ -26,7 +26,7 @@ async def stack(
     make_server: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Stack]:
     """The path on a server of its own, whose memory is looked at all the time."""
-    monkeypatch.setattr(service, "MEMORY_S", 0.05)
+    monkeypatch.setattr(service, "WATCH_S", 0.05)
     server = await asyncio.to_thread(make_server, max_memory_bytes=20_000_000)
     async with Stack(server.url) as running:
         yield running
