@@ -95,9 +95,11 @@ class Utterance:
 class Prepared:
     """An utterance ready for synthesis.
 
-    `plan` is equal for two utterances only if their audio is bit-equal on this engine. `pieces` are
-    the engine's own; none at all where there is nothing to say. `sizes`: how much work each piece
-    is, in a unit of the engine's (phonemes, say); left out where pieces are much alike.
+    `plan` is equal for two utterances only if their audio is equal on this engine: as many samples,
+    equal to the bit where they come out of runs of the same shape (a batch of another shape rounds
+    otherwise). `pieces` are the engine's own; none at all where there is nothing to say. `sizes`:
+    how much work each piece is, in a unit of the engine's (phonemes, say); left out where pieces are
+    much alike.
     """
 
     plan: str

@@ -92,7 +92,11 @@ def _model(state: Mapping[str, Tensor]) -> Kokoro:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    """Tensors only: whatever else a pickle could do is refused."""
+    try:
+        state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # of many kinds, for many kinds of damage
+        raise _corrupt(path) from None
     return state
 
 
@@ -103,5 +107,9 @@ def _file_sha256(path: Path) -> str:
 
 def _check(path: Path, is_right: bool) -> None:
     if not is_right:
-        message = f"{path} is not the pinned checkpoint; delete it and put it there again"
-        raise AssetsError("assets_corrupt", message)
+        raise _corrupt(path)
+
+
+def _corrupt(path: Path) -> AssetsError:
+    message = f"{path} is not the pinned checkpoint; delete it and put it there again"
+    return AssetsError("assets_corrupt", message)
