@@ -19,6 +19,7 @@ from services.inference.word_times import joined
         ("", ["a", "b"], ["", ""]),
         ("abc", ["abc"], ["abc"]),
         ("abc", [], []),
+        ("", ["", ""], ["", ""]),
         ("ab", ["ab", ""], ["ab", ""]),
         ("xy", ["", "ab"], ["", "xy"]),
     ],

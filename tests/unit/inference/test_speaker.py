@@ -305,3 +305,11 @@ def test_a_stop_runs_its_callbacks_once() -> None:
     stop.set()
     stop.on_set(lambda: calls.append(2))
     assert stop.is_set and calls == [1, 2]
+
+
+async def test_pronunciations_that_cannot_be_used_are_refused_with_the_reason(make: Make) -> None:
+    speaker, _ = await make()
+    with pytest.raises(SynthesisError, match="bad_lexicon"):
+        await hear(speaker, ask(lexicon={"...": "dots"}))
+    _, pcm, _ = await hear(speaker, ask(lexicon={"SQL": "sequel"}))
+    assert pcm
