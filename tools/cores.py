@@ -27,6 +27,7 @@ PATTERNS = (
     "firstword/poison.py",
     "firstword/server_check.py",
     "firstword/session_*.py",
+    "firstword/sse.py",
     "firstword/waterfall.py",
     "services/*/core.py",
     "services/agent/memory.py",
