@@ -29,7 +29,7 @@ def rules(language: Language) -> list[Rule]:
     ]
     if language.family == "en":
         made.append(rule("l", r"[A-Za-z](?:\.[A-Za-z]){1,5}\.?(?!\w)", _initialism))
-        made.append(rule("l", r"([A-Z])\.(?=[ ][A-Z])", _initial))
+        made.append(rule("l", r"([A-Z])\.(?=[ ]([A-Z]\w{0,40}))", _initial))
     return made
 
 
@@ -84,6 +84,7 @@ def _initialism(found: re.Match[str], language: Language) -> str:
 def _initial(found: re.Match[str], language: Language) -> str | None:
     """The J of J. Smith: not the I that ends a sentence, nor the B of plan B."""
     before = found.string[max(0, found.start() - 20) : found.start()].split()
-    if found[1] == "I" or (before and before[-1].lower() in language.tables["lettered"]):
+    lettered = bool(before) and before[-1].lower() in language.tables["lettered"]
+    if found[1] == "I" or lettered or found[2] in language.tables["starters"]:
         return None
     return language.letters(found[1])

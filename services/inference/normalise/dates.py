@@ -38,7 +38,8 @@ def rules(language: Language) -> list[Rule]:
     short = any_of(language.table("month_short"))
     weekdays = any_of(language.table("weekday_short"))
     made.append(rule("l", rf"(?P<x>({short})\.?)(?=[ ]{_YEAR}(?!\d))", _month))
-    made.append(rule("l", rf"({weekdays})(?:\.(?=,?[ ]\w)|(?=,[ ]))", _weekday))
+    made.append(rule("l", rf"({weekdays})(?:\.(?=,?[ ][\w&])|(?=,[ ]))", _weekday))
+    made.append(rule("l", rf"({weekdays})\.?[-–]({weekdays})\.?(?!\w)", _weekdays))
     return made
 
 
@@ -105,6 +106,11 @@ def _month_day(found: re.Match[str], language: Language) -> str | None:
 def _month(found: re.Match[str], language: Language) -> str | None:
     months = _months(language)
     return months.get(found["x"]) or months[found["x"].rstrip(".")]
+
+
+def _weekdays(found: re.Match[str], language: Language) -> str:
+    names = language.table("weekday_short")
+    return up_to(names[found[1]], names[found[2]], language)
 
 
 def _weekday(found: re.Match[str], language: Language) -> str | None:

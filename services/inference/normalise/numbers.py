@@ -18,6 +18,7 @@ FRACTIONS: Final = dict(
 
 _NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})")
 _YEARS: Final = range(1010, 2100)
+_OUT_OF: Final = ("10", "100")
 _RATINGS: Final = ("24/7", "50/50", "9/11", "20/20")
 
 
@@ -37,7 +38,7 @@ def rules(language: Language) -> list[Rule]:
         rule("ds", r"\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,7}(?!\w)", _phone),
         rule("ds", r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)", _phone),
         rule("d", r"\d{1,7}(?:-\d{1,7}){3,6}(?![-\w])", _phone),
-        rule("d", r"\d{3}-(?:\d{4}|\d{2}-\d{4})(?![-\d])", _phone),
+        rule("d", r"(?:\d{3}-(?:\d{4}|\d{2}-\d{4})|\d{5}-\d{4})(?![-\d])", _phone),
         rule("d", r"0\d{1,4}(?:[ /-]\d{2,8}){1,5}(?![-\d])", _phone),
         rule("ds", rf"(?:(\d{{1,9}})[ ]?)?([{''.join(FRACTIONS)}])", _fraction_sign),
         rule("d", r"(\d{1,4}) (\d{1,2}/\d{1,2})(?![/\d])", _mixed),
@@ -164,7 +165,7 @@ def _fraction(found: re.Match[str], language: Language) -> str | None:
     if found[0] in _RATINGS:
         return language.joined(pair)
     said = None
-    if numerator == denominator:
+    if numerator == denominator or denominator in _OUT_OF:
         return f" {language.word('out_of')} ".join(pair)
     if int(numerator) < int(denominator):
         said = _part(numerator, denominator, language)

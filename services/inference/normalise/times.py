@@ -26,7 +26,7 @@ def rules(language: Language) -> list[Rule]:
             rf"{_CLOCK}:([0-5]\d)(?::([0-5]\d)(?:\.\d{{1,6}})?)?(Z(?!\w))?(?![:\d]|\.\d)",
             _clock,
         ),
-        rule("d", r"(\d{1,5}):(\d{1,5})(?![:\d]|\.\d)", _ratio),
+        rule("d", r"(\d{1,5}):(\d{1,3}(?:,\d{3})+|\d{1,5})(?![:\d]|\.\d)", _ratio),
     ]
     optional = "?" if language.family in ("fr", "pt") else ""  # elsewhere 5h are five hours
     hours = rf"{_CLOCK}[ ]?h[ ]?([0-5]\d){optional}"
@@ -116,4 +116,6 @@ def _with_hours(hour: str, minute: str, language: Language) -> str:
 
 
 def _ratio(found: re.Match[str], language: Language) -> str:
-    return up_to(language.cardinal(found[1]), language.cardinal(found[2]), language)
+    return up_to(
+        language.cardinal(found[1]), language.cardinal(found[2].replace(",", "")), language
+    )

@@ -23,7 +23,11 @@ def rules(language: Language) -> list[Rule]:
     made = [
         rule("d", rf"{sides}(?:[ ]?({any_of(apart)}))?(?!\w)", _by),
         rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
-        rule("ds", rf"(\d{{1,3}}/\d{{1,3}}|[½⅓⅔¼¾])[ ]?({any_of(apart)})(?![\w/])", _part_of),
+        rule("d", r"(\d{1,2})[ ]?ft\.?[ ]?(\d{1,2})[ ]?in(?!\w)(?:\.(?=[ ][a-z]))?", _feet),
+        rule("d", r"(\d{1,3})[\"”″](?=[ ][a-z])", _inches),
+        rule(
+            "ds", rf"(\d{{1,3}}/\d{{1,3}}|[½⅓⅔¼¾])[ ]?({any_of(apart)})(?![\w/]){point}", _part_of
+        ),
         rule("d", rf"{quantity}[ \u00a0\u202f]?({any_of(apart)}){end}{point}", _measure),
         rule("d", rf"{quantity}({any_of(attached)}){end}", _measure),
         rule("d", rf"({n})[ ]?({scales})(?!\w)", _scaled),
@@ -96,6 +100,14 @@ def _feet(found: re.Match[str], language: Language) -> str | None:
     if language.family != "en":
         return None
     return f"{language.cardinal(found[1])} foot {language.cardinal(found[2])}"
+
+
+def _inches(found: re.Match[str], language: Language) -> str | None:
+    """A 12" pizza: the mark does not end a quotation."""
+    before = found.string[max(0, found.start() - 200) : found.start()]
+    if language.family != "en" or any(mark in before for mark in '"“'):
+        return None
+    return f"{language.cardinal(found[1])} inch"
 
 
 def _duration(found: re.Match[str], language: Language) -> str | None:
