@@ -100,22 +100,16 @@ class Encoder:
     def __init__(
         self, format: str, sample_rate_in: int = 24_000, sample_rate_out: int | None = None
     ) -> None:
-        kind = FORMATS.get(format)
-        if kind is None:
-            known = ", ".join(FORMATS)
-            raise EncodingError("unsupported_format", f"the formats are {known}")
-        wanted = sample_rate_out or sample_rate_in
-        if kind.codec:
-            fitting = [rate for rate in kind.rates if rate >= wanted]
-            self.sample_rate = fitting[0] if fitting else kind.rates[-1]
-        else:
-            self.sample_rate = wanted
+        self.sample_rate = output_rate(format, sample_rate_out or sample_rate_in)
+        kind = FORMATS[format]
         self.content_type = kind.content_type
         self._odd = b""
         self._closed = False
         self._resampler = _resampler(sample_rate_in, self.sample_rate)
         self._sink: _Sink = _Codec(kind, self.sample_rate) if kind.codec else _Raw()
         self._header = wav_header(self.sample_rate, None) if format == "wav" else b""
+        self.light = self._resampler is None and not kind.codec
+        """Whether it has next to nothing to do: the samples stay as they are."""
 
     def feed(self, pcm: bytes) -> bytes:
         """What can be written now; nothing while the codec gathers a frame."""
@@ -143,14 +137,31 @@ class Encoder:
         return bytes(np.clip(out, -32768, 32767).astype("<i2").tobytes())
 
 
+def output_rate(format: str, wanted: int) -> int:
+    """`wanted`, or the next higher rate that the format has, else its highest.
+
+    Raises EncodingError `unsupported_format`.
+    """
+    kind = FORMATS.get(format)
+    if kind is None:
+        raise EncodingError("unsupported_format", f"the formats are {', '.join(FORMATS)}")
+    if not kind.codec:
+        return wanted
+    return next((rate for rate in kind.rates if rate >= wanted), kind.rates[-1])
+
+
 async def encoded(encoder: Encoder, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-    """The stream that `pieces` of PCM make, in order; the work is done in threads.
+    """The stream that `pieces` of PCM make, in order; what is work is done in threads.
 
     Empty results are left out. It ends as `pieces` do: an error of theirs is raised here, and what
     was held back is not written then.
     """
     async for piece in pieces:
-        if out := await asyncio.to_thread(encoder.feed, piece):
+        if encoder.light:
+            out = encoder.feed(piece)
+        else:
+            out = await asyncio.to_thread(encoder.feed, piece)
+        if out:
             yield out
     if out := await asyncio.to_thread(encoder.close):
         yield out

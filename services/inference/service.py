@@ -47,7 +47,7 @@ class InferenceService:
         self._draining = False
         self.health = Health()
         self.health.add("engine", self.unwell)
-        self._invocations = Invocations(speaker, settings.max_text_chars, lambda: self._draining)
+        self._invocations = Invocations(speaker, settings, lambda: self._draining)
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=MAX_MESSAGE_BYTES)

@@ -368,10 +368,10 @@ class TestInvocations:
             ({"text": "x" * 5001}, 413, "text_too_long"),
             ({"text": "x" * 2_000_000}, 413, "frame_too_large"),
             (b"x" * 5_000_000, 413, "frame_too_large"),
-            ({"text": "Hi", "format": "mp3"}, 400, "unsupported_format"),
+            ({"text": "Hi", "format": "tape"}, 400, "unsupported_format"),
             ({"text": "Hi", "format": []}, 400, "unsupported_format"),
             ({"text": "Hi", "stream": "yes"}, 400, "bad_field"),
-            ({"text": "Hi", "transport": "sse"}, 400, "unsupported_transport"),
+            ({"text": "Hi", "transport": "pigeon"}, 400, "unsupported_transport"),
             ({"text": "Hi", "voice": "nobody"}, 400, "unknown_voice"),
         ],
     )

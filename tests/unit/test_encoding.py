@@ -13,6 +13,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,12 @@ PITCH_HZ = 440
 LEVEL = 0.5
 CODECS = [name for name, kind in FORMATS.items() if kind.codec]
 LOSSLESS = ["pcm", "wav", "flac"]
+
+ADDED = {"mp3": (1105, 576), "aac": (1024, 1024), "adts": (1024, 1024)}
+"""At 24 kHz: samples of silence that a decoder finds before the sound, and how many make a frame.
+The others give exactly what was put in."""
+ELSEWHERE = ["wav", "flac", "mp3", "opus"]
+"""What libsndfile reads, which shares no code with what encodes here."""
 
 
 def tone(seconds: float, pitch: float = PITCH_HZ, rate: int = RATE) -> bytes:
@@ -76,6 +83,26 @@ def test_it_lasts_as_long_as_the_sound_and_its_end_is_heard(format: str, rate: i
     start, end = bounds(sound, encoder.sample_rate)
     assert start <= kind.delay_s + 0.005
     assert end - start > seconds - 0.02, "the last 50 ms are there"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(sorted(FORMATS)),
+    st.integers(480, 20_000),
+    st.lists(st.integers(0, 10**6), max_size=8),
+)
+def test_a_decoder_finds_every_sample_and_the_codecs_own_delay(
+    format: str, samples: int, cuts: list[int]
+) -> None:
+    data = streamed(Encoder(format), cut(tone(samples / RATE), cuts))
+    found = len(decoded(format, data))
+    delay, frame = ADDED.get(format, (0, 1))
+    assert samples + delay <= found < samples + delay + 2 * frame
+    assert format in ADDED or found == samples
+    if format in ELSEWHERE:
+        sound, rate = soundfile.read(io.BytesIO(data), frames=2 * found, dtype="float64")
+        assert (len(sound), rate) == (found, RATE)
+        assert bounds(sound) == pytest.approx(bounds(decoded(format, data)), abs=0.0051)
 
 
 @pytest.mark.parametrize("format", LOSSLESS)
