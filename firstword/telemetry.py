@@ -206,7 +206,16 @@ synthesis_errors = Counter(
 
 # -- agent ----------------------------------------------------------------------------------------
 
-callers = Gauge("firstword_agent_callers", "Callers connected now, by door (sse, ws).", ["door"])
+callers = Gauge(
+    "firstword_agent_callers",
+    "Callers connected now, by door (sse: one turn, ws, events: listeners, speech: files).",
+    ["door"],
+)
+cut_listeners = Counter(
+    "firstword_agent_cut_listeners_total",
+    "Listeners cut off because they took nothing for too long, by door.",
+    ["door"],
+)
 caller_turns = Counter(
     "firstword_agent_turns_total",
     "Turns that callers asked for, by how they ended (complete, cancelled, gone, lost, failed).",
@@ -287,10 +296,13 @@ LABELS: dict[MetricWrapperBase, tuple[str, ...]] = {
     ),
     caller_turns: ("complete", "cancelled", "gone", "lost", "failed"),
     client_first_audio: ("stream", "batch"),
-    callers: ("sse", "ws"),
+    callers: ("sse", "ws", "events", "speech"),
+    cut_listeners: ("sse", "ws", "events", "speech"),
     refused_requests: (
         *("bad_field", "bad_frame", "bad_json", "bad_name", "bad_origin", "bad_text", "bad_type"),
-        *("busy", "missing_text", "too_large", "turn_taken"),
+        *("bad_host", "bad_id", "bad_protocol", "busy", "missing_text", "model_not_found", "quota"),
+        *("too_large", "too_many_sessions", "turn_taken", "unauthorized", "unreachable"),
+        "unsupported_format",
     ),
     synthesis_errors: (
         *("bad_field", "bad_lexicon", "bad_voice", "busy", "draining", "engine_failed"),
@@ -326,7 +338,7 @@ SECTIONS: dict[str, tuple[MetricWrapperBase, ...]] = {
         upstream_rotations,
     ),
     "The inference service": (synthesis_queue, synthesis, rtf, synthesis_audio, synthesis_errors),
-    "The agent": (callers, caller_turns, refused_requests),
+    "The agent": (callers, caller_turns, refused_requests, cut_listeners),
     "Every process": (not_ready, loop_late, build),
 }
 """Every metric, for docs/METRICS.md (`python -m tools.metrics`)."""

@@ -116,6 +116,11 @@ class Conversation:
                 continue
             await self._hand_on(event)
 
+    @property
+    def position(self) -> str:
+        """Where to go on listening after what was handed on."""
+        return self._listener.position
+
     def listen_with(self, listener: Listener) -> None:
         """Follow another listener from now on; nobody may be following meanwhile."""
         self._listener = listener

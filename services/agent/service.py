@@ -1,66 +1,75 @@
-"""The agent's shell: callers on one side, a Firstword session for each on the other."""
+"""The agent: its doors on one side, a Firstword session for each caller on the other."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from importlib import resources
-from urllib.parse import urlsplit
+from pathlib import PurePath
 
 from aiohttp import web
 
-from firstword import assets, telemetry
-from firstword.client import Firstword, Session
-from firstword.errors import FirstwordError
+from firstword import assets
+from firstword.client import Firstword
 from firstword.languages import why_silent
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
-from services.agent.conversation import CallerGone, Conversation, Outlet
-from services.agent.core import RequestError, check_label, error_event, parse_invocation
+from services.agent.access import Quota, check_exposure, read_origins, read_tokens
+from services.agent.calls import Calls
+from services.agent.doors import MAX_REQUEST_BYTES, Doors
+from services.agent.sessions import Sessions
 from services.agent.settings import AgentSettings
-from services.agent.sse import HEADERS, SseOutlet, speak
+from services.agent.speech import SpeechDoor
 from services.agent.talk import MakeSource
-from services.agent.websocket import Call, WebSocketOutlet
 
 NAME = "agent"
-PAGE = {
-    "": ("index.html", "text/html"),
-    **{
-        name: (name, "text/javascript")
-        for name in ("app.js", "passages.js", "player.js", "player-worklet.js", "transcript.js")
-    },
-    "style.css": ("style.css", "text/css"),
+PAGE_KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
 }
 PAGE_HEADERS = {
     "Cache-Control": "no-cache",
-    "Content-Security-Policy": "default-src 'self'; connect-src 'self' ws: wss:; img-src data:",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-MAX_REQUEST_BYTES = 1_048_576
 PING_S = 2.0
-FAREWELL_S = 8.0
-RETRY_AFTER_S = "5"
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+OPEN_PATHS = ("/ping", "/livez", "/readyz", "/metrics")
+"""What needs no token: the page, which asks for one, and what orchestrators ask."""
 
 
 class AgentService:
     """Serves callers until told to stop. `make_source` makes the token source of a session.
 
-    `address` is host:port while it serves.
+    `address` is host:port while it serves. Raises FirstwordError if its doors would stand open, or
+    if a setting of theirs is wrong.
     """
 
     def __init__(self, settings: AgentSettings, make_source: MakeSource) -> None:
         self.address = ""
         self._settings = settings
-        self._talks = settings.talks(make_source)
+        tokens = read_tokens(settings.api_tokens)
+        check_exposure(settings.http_host, tokens)
+        origins = read_origins(settings.cors_origins)
+        quota = Quota(settings.max_sessions, settings.max_chars_per_minute)
         self._firstword = Firstword(settings.redis_url)
-        self._farewells: set[asyncio.Task[None]] = set()
         self._redis_problem: str | None = "the server has not answered yet"
         self._page = _read_page()
         self._voices = _known_voices()
+        open_paths = frozenset((*OPEN_PATHS, *(f"/{path}" for path in self._page)))
+        self._doors = Doors(tokens, origins, quota, open_paths)
+        self._calls = Calls(self._firstword, settings.talks(make_source), settings, self._doors)
+        self._sessions = Sessions(self._firstword, settings, self._doors)
+        self._speech = SpeechDoor(
+            self._firstword,
+            settings,
+            self._doors,
+            frozenset(voice["id"] for voice in self._voices),
+            assets.DEFAULT_VOICE,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; callers who are left then are hung up on."""
@@ -78,89 +87,25 @@ class AgentService:
             finally:
                 await http.stop()
                 pinging.cancel()
-            if self._farewells:
-                await asyncio.wait(self._farewells, timeout=FAREWELL_S)
+            await self._calls.stop()
+            await self._speech.stop()
 
     def app(self) -> web.Application:
         """Every route of the agent."""
         health = Health()
         health.add("redis", lambda: self._redis_problem)
-        app = web.Application(client_max_size=MAX_REQUEST_BYTES, middlewares=[same_origin])
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
+        self._doors.mount(app)
         add_routes(app, health)
-        app.router.add_post("/invocations", self._invocations)
-        app.router.add_get("/ping", self._healthy)
-        app.router.add_get("/ws", self._ws)
+        app.router.add_post("/invocations", self._calls.invocations)
+        app.router.add_get("/ws", self._calls.ws)
+        self._sessions.add_routes(app.router)
+        self._speech.add_routes(app.router)
         app.router.add_get("/v1/voices", self._list_voices)
-        for path in PAGE:
+        app.router.add_get("/ping", self._healthy)
+        for path in self._page:
             app.router.add_get(f"/{path}", self._serve_page)
         return app
-
-    # -- speech -----------------------------------------------------------------------------------
-
-    async def _invocations(self, request: web.Request) -> web.StreamResponse:
-        try:
-            say = parse_invocation(await request.read(), self._settings.limits())
-        except web.HTTPRequestEntityTooLarge:
-            limit = f"a request may have {MAX_REQUEST_BYTES} bytes: send it in parts"
-            return _refusal(RequestError("too_large", limit))
-        except RequestError as error:
-            return _refusal(error)
-        response = web.StreamResponse(headers=HEADERS)
-        outlet = SseOutlet(response)
-        try:
-            async with self._conversation(say.session, outlet, "sse") as (session, conversation):
-                await session.check_room()  # else the caller would wait for others without a word
-                await response.prepare(request)
-                await speak(session, conversation, outlet, say)
-        except CallerGone:
-            pass
-        except FirstwordError as error:
-            return _unavailable(error)
-        return response
-
-    async def _ws(self, request: web.Request) -> web.StreamResponse:
-        try:
-            session_name = request.query.get("session")
-            if session_name is not None:
-                check_label(session_name)
-        except RequestError as error:
-            return _refusal(error)
-        socket = web.WebSocketResponse(heartbeat=20, max_msg_size=MAX_REQUEST_BYTES)
-        outlet = WebSocketOutlet(socket)
-        limits, max_turns = self._settings.limits(), self._settings.max_turns
-        try:
-            async with self._conversation(session_name, outlet, "ws") as (session, conversation):
-                await socket.prepare(request)
-                await Call(socket, outlet, session, conversation, limits, max_turns).run()
-        except FirstwordError as error:
-            return _unavailable(error)
-        return socket
-
-    @asynccontextmanager
-    async def _conversation(
-        self, name: str | None, outlet: Outlet, door: str
-    ) -> AsyncIterator[tuple[Session, Conversation]]:
-        """A caller's session for as long as it is on the line.
-
-        What it had asked for and is not over is cancelled when it leaves; a session that was made
-        for it alone is closed too. Raises FirstwordError if the server cannot be used.
-        """
-        session = self._firstword.session(name)
-        listener = await session.listener()
-        await session.open()
-        conversation = Conversation(
-            session, listener, self._talks.of(session.name), outlet, self._settings.patience_s
-        )
-        with telemetry.callers.labels(door).track_inprogress():
-            try:
-                yield session, conversation
-            finally:
-                if name is None:
-                    self._talks.forget(session.name)
-                # In a task of its own: the caller's may be cancelled.
-                task = asyncio.create_task(_part(session, conversation, close=name is None))
-                self._farewells.add(task)
-                task.add_done_callback(self._farewells.discard)
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -189,39 +134,14 @@ class AgentService:
             await asyncio.sleep(PING_S)
 
 
-@web.middleware
-async def same_origin(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Pages of other sites may not speak with a visitor's agent on loopback."""
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
-        return _refusal(RequestError("bad_origin", "pages of other sites are not served"), 403)
-    return await handler(request)
-
-
-async def _part(session: Session, conversation: Conversation, *, close: bool) -> None:
-    await conversation.leave()
-    if close:
-        with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
-            await session.close()
-
-
-def _unavailable(error: FirstwordError) -> web.Response:
-    """The server cannot be used now: it is away, or the session has enough to do."""
-    if error.code != "busy":
-        return web.json_response(error_event(error), status=503)
-    telemetry.refused_requests.labels(error.code).inc()
-    headers = {"Retry-After": RETRY_AFTER_S}
-    return web.json_response(error_event(error), status=429, headers=headers)
-
-
-def _refusal(error: RequestError, status: int = 400) -> web.Response:
-    telemetry.refused_requests.labels(error.code).inc()
-    return web.json_response(error_event(error), status=status)
-
-
 def _read_page() -> dict[str, tuple[bytes, str]]:
+    """Every file of the page by its path, with its type; the path of the page itself is empty."""
     folder = resources.files("services.agent") / "page"
-    return {path: ((folder / name).read_bytes(), kind) for path, (name, kind) in PAGE.items()}
+    return {
+        "" if file.name == "index.html" else file.name: (file.read_bytes(), PAGE_KINDS[kind])
+        for file in folder.iterdir()
+        if (kind := PurePath(file.name).suffix) in PAGE_KINDS
+    }
 
 
 def _known_voices() -> list[dict[str, str]]:

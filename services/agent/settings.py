@@ -20,7 +20,9 @@ class AgentSettings:
         "redis://127.0.0.1:6379", "FIRSTWORD_REDIS_URL", "server that carries the streams"
     )
     http_host: str = setting(
-        "127.0.0.1", "FIRSTWORD_AGENT_HOST", "address that callers connect to; no door is locked"
+        "127.0.0.1",
+        "FIRSTWORD_AGENT_HOST",
+        "address that callers connect to; others than this machine's need tokens",
     )
     http_port: int = setting(
         8000, "FIRSTWORD_AGENT_PORT", "its port; 0 picks a free one", minimum=0, maximum=65535
@@ -30,6 +32,44 @@ class AgentSettings:
         "FIRSTWORD_AGENT_SOURCE",
         "who answers prompts: scripted, openai, bedrock or strands",
         choices=SOURCES,
+    )
+    model: str = setting(
+        "",
+        "FIRSTWORD_AGENT_MODEL",
+        "model that answers: its name at the chat server, or its id at Bedrock",
+    )
+    system_prompt: str = setting(
+        "You are heard, not read: answer in a few plain spoken sentences, without lists, headings, "
+        "links or markup.",
+        "FIRSTWORD_AGENT_SYSTEM_PROMPT",
+        "what the model is told first; empty: nothing",
+    )
+    max_tokens: int = setting(
+        1024,
+        "FIRSTWORD_AGENT_MAX_TOKENS",
+        "longest answer, reasoning included; 0 leaves it to the model",
+        minimum=0,
+    )
+    openai_url: str = setting(
+        "http://127.0.0.1:8080/v1",
+        "FIRSTWORD_AGENT_OPENAI_URL",
+        "server of source openai, up to before /chat/completions",
+    )
+    openai_key: str = setting("", "FIRSTWORD_AGENT_OPENAI_KEY", "its key; empty: none is sent")
+    region: str = setting(
+        "", "FIRSTWORD_AGENT_REGION", "AWS region of Bedrock; empty: as AWS's tools find it"
+    )
+    strands_agent: str = setting(
+        "",
+        "FIRSTWORD_AGENT_STRANDS",
+        "module:function that makes a Strands agent, once a session; empty: one without tools on "
+        "Bedrock",
+    )
+    script: str = setting(
+        "",
+        "FIRSTWORD_AGENT_SCRIPT",
+        "file of the scripted source: a reply a paragraph, round and round; empty: it repeats the "
+        "prompt",
     )
     tokens_per_second: float = setting(
         30.0,
@@ -54,6 +94,37 @@ class AgentSettings:
         minimum=0.1,
     )
 
+    api_tokens: str = setting(
+        "",
+        "FIRSTWORD_API_TOKENS",
+        "who may come in: name:sha256hex, several with commas between (`firstword token NAME`)",
+    )
+    cors_origins: str = setting(
+        "",
+        "FIRSTWORD_AGENT_CORS_ORIGINS",
+        "pages of other sites that may ask: https://app.example, several with commas between",
+    )
+    max_sessions: int = setting(
+        100, "FIRSTWORD_AGENT_MAX_SESSIONS", "sessions of one token at once; 0: any", minimum=0
+    )
+    max_chars_per_minute: int = setting(
+        60_000,
+        "FIRSTWORD_AGENT_MAX_CHARS_PER_MINUTE",
+        "characters that one token may have spoken a minute; 0: any",
+        minimum=0,
+    )
+    resume_s: float = setting(
+        20.0,
+        "FIRSTWORD_AGENT_RESUME_S",
+        "seconds in which a WebSocket caller whose line broke may come back to its turns; 0: none",
+        minimum=0,
+    )
+    stall_s: float = setting(
+        20.0,
+        "FIRSTWORD_AGENT_STALL_S",
+        "seconds after which a listener who takes nothing is cut off",
+        minimum=0.1,
+    )
     memory_messages: int = setting(
         40,
         "FIRSTWORD_AGENT_MEMORY_MESSAGES",

@@ -1,17 +1,21 @@
-"""`POST /invocations`: one turn, answered with server-sent events."""
+"""Server-sent events: how they are written, and one turn as an answer to `POST /invocations`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from aiohttp import web
 
 from firstword.client import Event, Session
 from firstword.errors import FirstwordError
+from services.agent.access import TOO_SLOW
 from services.agent.conversation import CallerGone, Conversation
 from services.agent.core import Say, SseTurn, agent_start, error_event, text_deltas
+from services.agent.slow import Watched
 
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -21,12 +25,63 @@ HEADERS = {
 KEEPALIVE_S = 15.0  # what is silent for a minute is cut by many a load balancer
 
 
+class Lines:
+    """The lines of one response, each block whole. Everything raises CallerGone."""
+
+    def __init__(self, response: web.StreamResponse) -> None:
+        self._response = response
+        self._watched = Watched()
+
+    async def send(self, event: dict[str, Any], entry_id: str | None = None) -> None:
+        """An event; `entry_id` is what `Last-Event-ID` says when the reader comes back."""
+        where = "" if entry_id is None else f"id: {entry_id}\n"
+        await self.write(f"{where}data: {json.dumps(event)}\n\n".encode())
+
+    async def keep_alive(self) -> None:
+        """Send a comment now and then; never returns."""
+        while True:
+            await asyncio.sleep(KEEPALIVE_S)
+            await self.write(b": still here\n\n")
+
+    def patient(
+        self,
+        transport: asyncio.Transport | None,
+        seconds: float,
+        door: str,
+        *,
+        say_why: bool = True,
+    ) -> AbstractAsyncContextManager[None]:
+        """While inside, a reader who takes nothing for so long is cut off."""
+
+        async def farewell() -> None:
+            if say_why:
+                await self.send(error_event(TOO_SLOW))
+
+        return self._watched.patient(transport, seconds, door, farewell)
+
+    async def write(self, data: bytes) -> None:
+        """Something that is no event."""
+        try:
+            with self._watched.writing():
+                await self._response.write(data)
+        except ConnectionError as error:
+            raise CallerGone from error
+
+
 class SseOutlet:
     """Writes the events of one turn as `data:` lines."""
 
     def __init__(self, response: web.StreamResponse) -> None:
-        self._response = response
+        self.charge: Callable[[str, int], None] = lambda _turn, _characters: None
+        """Told of every piece that is written."""
+        self._lines = Lines(response)
         self._turn = SseTurn("")
+
+    def patient(
+        self, transport: asyncio.Transport | None, seconds: float
+    ) -> AbstractAsyncContextManager[None]:
+        """While inside, a caller who takes nothing for so long is cut off."""
+        return self._lines.patient(transport, seconds, "sse")
 
     async def start(self, session: str, turn: str, mode: str) -> None:
         """Begin to tell of this turn."""
@@ -34,6 +89,7 @@ class SseOutlet:
         await self._send(agent_start(session, turn, mode))
 
     async def text(self, turn: str, piece: str, start: int) -> None:
+        self.charge(turn, len(piece))
         for delta in text_deltas(turn, piece, start):
             await self._send(delta)
 
@@ -52,27 +108,22 @@ class SseOutlet:
 
     async def keep_alive(self) -> None:
         """Send a comment now and then, however long there is nothing to tell; never returns."""
-        while True:
-            await asyncio.sleep(KEEPALIVE_S)
-            await self._write(": still here")
+        await self._lines.keep_alive()
 
     async def _send(self, event: dict[str, Any]) -> None:
-        await self._write(f"data: {json.dumps(event)}")
-
-    async def _write(self, line: str) -> None:
-        try:
-            await self._response.write(f"{line}\n\n".encode())
-        except ConnectionError as error:
-            raise CallerGone from error
+        await self._lines.send(event)
 
 
-async def speak(session: Session, conversation: Conversation, outlet: SseOutlet, say: Say) -> None:
+async def speak(
+    session: Session, conversation: Conversation, outlet: SseOutlet, say: Say, shown: str
+) -> None:
     """Have one turn written and hand it to the caller until it is over.
 
-    Raises CallerGone. What goes wrong otherwise is told to the caller.
+    `shown` is what the caller calls the session. Raises CallerGone. What goes wrong otherwise is
+    told to the caller.
     """
     turn = conversation.begin(say)
-    await outlet.start(session.name, turn.name, say.mode)
+    await outlet.start(shown, turn.name, say.mode)
     failure: FirstwordError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -1,10 +1,17 @@
-"""`WS /ws`: a conversation. Text frames carry JSON events both ways, binary frames audio."""
+"""`WS /ws`: a conversation. Text frames carry JSON events both ways, binary frames audio.
+
+A `Line` outlives its socket: when the network drops it, the caller's turns go on, and whoever comes
+back is connected to the same line.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
@@ -23,106 +30,221 @@ from services.agent.core import (
     parse_frame,
     text_deltas,
 )
+from services.agent.slow import Watched
+
+ERRORS_KEPT: Final = 32
+"""Of those that are to be told to a caller whose line is broken."""
 
 
 class WebSocketOutlet:
     """Sends events as text frames and audio as binary ones, one frame at a time."""
 
-    def __init__(self, socket: web.WebSocketResponse) -> None:
-        self._socket = socket
+    def __init__(self) -> None:
+        self.watched = Watched()
+        self.charge: Callable[[str, int], None] = lambda _turn, _characters: None
+        """Told of every piece that is written."""
+        self._socket: web.WebSocketResponse | None = None
         self._order = asyncio.Lock()
+        self._missed: deque[dict[str, Any]] = deque(maxlen=ERRORS_KEPT)
+
+    def connect(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    def disconnect(self) -> None:
+        """From now on text is not sent, it will be told again; errors are kept."""
+        self._socket = None
 
     async def text(self, turn: str, piece: str, start: int) -> None:
+        self.charge(turn, len(piece))
         for delta in text_deltas(turn, piece, start):
-            await self.send(delta)
+            await self.tell(delta)
 
     async def event(self, event: Event) -> None:
+        """Raises CallerGone: what was not heard is heard by listening again."""
         for frame in frames(event.message, event.id):
             await self.send(frame)
 
     async def error(self, turn: str | None, error: FirstwordError) -> None:
-        await self.send(error_event(error, turn))
+        told = error_event(error, turn)
+        if not await self.tell(told):
+            self._missed.append(told)
+
+    async def tell(self, frame: dict[str, Any]) -> bool:
+        """Say something of the agent's own, if anybody is there."""
+        try:
+            await self.send(frame)
+        except CallerGone:
+            return False
+        return True
+
+    async def tell_missed(self) -> None:
+        while self._missed:
+            await self.send(self._missed.popleft())
 
     async def send(self, frame: dict[str, Any] | bytes) -> None:
         """A caller who reads slowly is waited for: the session's stream holds what comes."""
-        try:
-            async with self._order:
-                if isinstance(frame, bytes):
-                    await self._socket.send_bytes(frame)
-                else:
-                    await self._socket.send_str(json.dumps(frame))
-        except ConnectionError as error:
-            raise CallerGone from error
+        async with self._order:
+            socket = self._socket
+            if socket is None:
+                raise CallerGone
+            try:
+                with self.watched.writing():
+                    if isinstance(frame, bytes):
+                        await socket.send_bytes(frame)
+                    else:
+                        await socket.send_str(json.dumps(frame))
+            except (ConnectionError, RuntimeError) as error:  # the latter: it is closing
+                raise CallerGone from error
 
 
-class Call:
-    """One caller on the line, until it hangs up or the session is closed."""
+class Line:
+    """One caller in one session, over as many sockets as it takes.
+
+    `shown` is what the caller calls the session. `spend` is asked before a text is taken, and may
+    raise an error that refuses it.
+    """
 
     def __init__(
         self,
-        socket: web.WebSocketResponse,
-        outlet: WebSocketOutlet,
+        name: str,
+        shown: str,
         session: Session,
         conversation: Conversation,
+        outlet: WebSocketOutlet,
         limits: Limits,
         max_turns: int,
+        spend: Callable[[Say], None],
     ) -> None:
-        self._socket = socket
+        self.name = name
+        self.session = session
+        self.conversation = conversation
+        self.over = False
+        """Nobody will come back: the caller has hung up, or the session is closed."""
+        self._shown = shown
         self._outlet = outlet
-        self._session = session
-        self._conversation = conversation
         self._limits = limits
         self._max_turns = max_turns
+        self._spend = spend
+        self._busy = asyncio.Lock()
+        self._socket: web.WebSocketResponse | None = None
+        self._transport: asyncio.Transport | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self) -> None:
-        """Listen to the caller and talk to it, side by side."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._talk())
-                async for frame in self._socket:
-                    await self._take(frame.type, frame.data, tasks)
-                raise CallerGone  # stops what is being written and heard
-        except* CallerGone:
+    async def take_over(self) -> None:
+        """Let go of a socket that may be dead without knowing it."""
+        if self._transport is not None:
+            self._transport.abort()
+        async with self._busy:
             pass
 
+    async def serve(
+        self,
+        socket: web.WebSocketResponse,
+        transport: asyncio.Transport | None,
+        stall_s: float,
+    ) -> None:
+        """Talk over this socket until the caller hangs up, the session is closed, or it breaks."""
+        async with self._busy:
+            self._socket, self._transport = socket, transport
+            self._outlet.connect(socket)
+            slow = self._outlet.watched.patient(transport, stall_s, "ws", self._say_goodbye)
+            try:
+                async with slow, asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._talk())
+                    await self._listen(socket)
+                    raise CallerGone  # stops what is being heard
+            except* CallerGone:
+                pass
+            finally:
+                self._outlet.disconnect()
+                self._socket = self._transport = None
+
+    def stop(self) -> None:
+        """Stop the writing."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    # -- to the caller ----------------------------------------------------------------------------
+
     async def _talk(self) -> None:
-        await self._outlet.send({"type": "session", "session": self._session.name})
+        names = {"session": self._shown, "line": self.name}
+        await self._outlet.send({"type": "session", **names, "id": self.conversation.position})
+        for turn in list(self.conversation.turns.values()):
+            await self._tell_again(turn)
+        await self._outlet.tell_missed()
         try:
-            await self._conversation.follow()
+            await self.conversation.follow()
         except FirstwordError as error:
             await self._outlet.error(None, error)
-        await self._socket.close(message=b"the session is closed")
+        self.over = True
+        if self._socket is not None:
+            await self._socket.close(message=b"the session is closed")
 
-    async def _take(self, kind: WSMsgType, data: Any, tasks: asyncio.TaskGroup) -> None:
+    async def _tell_again(self, turn: Turn) -> None:
+        await self._outlet.send(agent_start(self._shown, turn.name, turn.say.mode))
+        for delta in text_deltas(turn.name, turn.text, 0):
+            await self._outlet.send(delta)
+
+    async def _say_goodbye(self) -> None:
+        if self._socket is not None:
+            await self._socket.close(code=1008, message=b"too_slow: you took nothing for too long")
+
+    # -- from the caller --------------------------------------------------------------------------
+
+    async def _listen(self, socket: web.WebSocketResponse) -> None:
+        while True:
+            frame = await socket.receive()
+            if frame.type is WSMsgType.CLOSE:
+                self.over = True
+                return
+            if frame.type in (WSMsgType.CLOSED, WSMsgType.CLOSING, WSMsgType.ERROR):
+                return
+            await self._take(frame.type, frame.data)
+
+    async def _take(self, kind: WSMsgType, data: Any) -> None:
         try:
             if kind is not WSMsgType.TEXT:
                 raise RequestError("bad_frame", "send JSON in text frames")
             request = parse_frame(data, self._limits)
-            if isinstance(request, Say) and len(self._conversation.turns) >= self._max_turns:
+            if isinstance(request, Cancel):
+                self._start(self._cancel(request))
+                return
+            if len(self.conversation.turns) >= self._max_turns:
                 raise RequestError(
                     "busy", f"{self._max_turns} turns are waiting already: cancel, or wait"
                 )
-            if isinstance(request, Cancel):
-                tasks.create_task(self._cancel(request))
-            else:
-                tasks.create_task(self._write(self._conversation.begin(request)))
+            self._spend(request)
+            self._start(self._write(self.conversation.begin(request)))
         except RequestError as error:
             telemetry.refused_requests.labels(error.code).inc()
             await self._outlet.error(None, error)
 
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            telemetry.logger().error("line_failed", kind=type(error).__name__)
+            if self._transport is not None:
+                self._transport.abort()  # it must not look as if it were being spoken
+
     async def _write(self, turn: Turn) -> None:
-        await self._outlet.send(agent_start(self._session.name, turn.name, turn.say.mode))
+        await self._outlet.tell(agent_start(self._shown, turn.name, turn.say.mode))
         try:
-            await self._session.check_room()
-            await self._conversation.write(turn)
+            await self.session.check_room()
+            await self.conversation.write(turn)
         except FirstwordError as error:
-            self._conversation.end(turn.name, "failed")
+            self.conversation.end(turn.name, "failed")
             await self._outlet.error(turn.name, error)
 
     async def _cancel(self, request: Cancel) -> None:
         """The receipt comes to the caller with the session's events."""
-        self._conversation.silence(request.turn)
-        try:
-            await self._session.cancel(request.turn, request.played)
-        except FirstwordError as error:
-            await self._outlet.error(request.turn, error)
+        self.conversation.silence(request.turn)
+        with contextlib.suppress(CallerGone):
+            try:
+                await self.session.cancel(request.turn, request.played)
+            except FirstwordError as error:
+                await self._outlet.error(request.turn, error)

@@ -31,7 +31,8 @@ async def socket(redis_url: str, path: PathDouble) -> AsyncIterator[Socket]:
         serving(redis_url, tokens_per_second=0, max_turns=2, max_text_chars=1000) as agent,
         agent.ws_connect("/ws?session=demo") as connected,
     ):
-        assert (await connected.receive_json()) == {"type": "session", "session": "demo"}
+        first = await connected.receive_json()
+        assert (first["type"], first["session"]) == ("session", "demo")
         yield connected
 
 

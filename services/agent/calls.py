@@ -1,0 +1,234 @@
+"""Conversations: `POST /invocations` and `WS /ws`, each caller in a session for as long as it is
+on the line, and lines that wait for a caller whose network dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from firstword import telemetry
+from firstword.client import Firstword, Session
+from firstword.errors import FirstwordError
+from services.agent.access import BEARER_PROTOCOL, PROTOCOL, Caller
+from services.agent.conversation import CallerGone, Conversation
+from services.agent.core import RequestError, Say, check_label, parse_invocation
+from services.agent.doors import CALLER, MAX_REQUEST_BYTES, Doors
+from services.agent.settings import AgentSettings
+from services.agent.sse import HEADERS, SseOutlet, speak
+from services.agent.talk import Talks
+from services.agent.websocket import Line, WebSocketOutlet
+
+HEARTBEAT_S = 50.0
+"""Pings keep the line in use; who answers none within half of this is gone."""
+FAREWELL_S = 8.0
+
+
+@dataclass(eq=False)
+class _Held:
+    """A line, whose it is, and when it is given up if nobody comes back."""
+
+    line: Line
+    caller: Caller
+    own: bool
+    sockets: int = 1
+    reached: bool = False
+    """A caller has been on it, who may come back."""
+    given_up: asyncio.TimerHandle | None = None
+
+
+class Calls:
+    """The conversations of one agent."""
+
+    def __init__(
+        self, firstword: Firstword, talks: Talks, settings: AgentSettings, doors: Doors
+    ) -> None:
+        self._firstword = firstword
+        self._talks = talks
+        self._settings = settings
+        self._doors = doors
+        self._lines: dict[str, _Held] = {}
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Give every line up, and see to it that what was asked for is cancelled."""
+        for held in list(self._lines.values()):
+            self._give_up(held)
+        if self._farewells:
+            await asyncio.wait(self._farewells, timeout=FAREWELL_S)
+
+    # -- one turn ---------------------------------------------------------------------------------
+
+    async def invocations(self, request: web.Request) -> web.StreamResponse:
+        """`POST /invocations`: one turn, answered with server-sent events."""
+        caller = request[CALLER]
+        say = parse_invocation(await request.read(), self._settings.limits())
+        own = say.session is None
+        full = caller.full(say.session or f"s-{secrets.token_hex(8)}")
+        response = web.StreamResponse(headers=HEADERS)
+        outlet = SseOutlet(response)
+        with self._doors.using(caller, full):
+            async with self._conversation(full, outlet, own=own) as (session, conversation):
+                self._charge_for_replies(outlet, conversation, caller)
+                await session.check_room()  # else the caller would wait for others without a word
+                self._spend(caller, say)
+                await response.prepare(request)
+                with contextlib.suppress(CallerGone):
+                    async with outlet.patient(request.transport, self._settings.stall_s):
+                        await speak(session, conversation, outlet, say, caller.own(full))
+        return response
+
+    @asynccontextmanager
+    async def _conversation(
+        self, full: str, outlet: SseOutlet, *, own: bool
+    ) -> AsyncIterator[tuple[Session, Conversation]]:
+        """A caller's session for one turn.
+
+        What it had asked for and is not over is cancelled when it leaves; a session that was made
+        for it alone is closed too. Raises FirstwordError if the server cannot be used.
+        """
+        session = self._firstword.session(full)
+        listener = await session.listener()
+        await session.open()
+        talk = self._talks.of(full)
+        patience_s = self._settings.patience_s
+        conversation = Conversation(session, listener, talk, outlet, patience_s)
+        with telemetry.callers.labels("sse").track_inprogress():
+            try:
+                yield session, conversation
+            finally:
+                self._part(session, conversation, own=own)
+
+    # -- many turns -------------------------------------------------------------------------------
+
+    async def ws(self, request: web.Request) -> web.StreamResponse:
+        """`WS /ws`: a conversation, or the rest of one whose line broke."""
+        caller, query = request[CALLER], request.query
+        name, from_id = query.get("session"), query.get("from")
+        if from_id is not None and name is None:
+            raise RequestError("bad_field", "from is a place in a session: give session too")
+        full = caller.full(f"s-{secrets.token_hex(8)}" if name is None else check_label(name))
+        socket = _socket(request)
+        came_back = await self._returning(caller, full, query.get("line"))
+        held = came_back or await self._new_line(caller, full, from_id, own=name is None)
+        line = held.line
+        try:
+            if came_back:
+                line.conversation.listen_with(await line.session.listener(from_id))
+            await socket.prepare(request)
+            held.reached = True
+            with telemetry.callers.labels("ws").track_inprogress():
+                await line.serve(socket, request.transport, self._settings.stall_s)
+        finally:
+            self._left(held)
+        return socket
+
+    async def _new_line(
+        self, caller: Caller, full: str, from_id: str | None, *, own: bool
+    ) -> _Held:
+        self._doors.enter(caller, full)
+        try:
+            session = self._firstword.session(full)
+            listener = await session.listener(from_id)
+            await session.open()
+        except BaseException:
+            self._doors.leave(caller, full)
+            raise
+        outlet, talk = WebSocketOutlet(), self._talks.of(full)
+        conversation = Conversation(session, listener, talk, outlet, self._settings.patience_s)
+        self._charge_for_replies(outlet, conversation, caller)
+        line = Line(
+            f"l-{secrets.token_urlsafe(12)}",
+            caller.own(full),
+            session,
+            conversation,
+            outlet,
+            self._settings.limits(),
+            self._settings.max_turns,
+            lambda say: self._spend(caller, say),
+        )
+        held = self._lines[line.name] = _Held(line, caller, own)
+        return held
+
+    async def _returning(self, caller: Caller, full: str, line: str | None) -> _Held | None:
+        """The line that this caller comes back to, if it is still there."""
+        held = self._lines.get(line or "")
+        if held is None or held.caller != caller or held.line.session.name != full:
+            return None
+        held.sockets += 1
+        if held.given_up is not None:
+            held.given_up.cancel()
+        await held.line.take_over()
+        if held.line.name in self._lines:
+            return held
+        return None  # the caller had hung up meanwhile
+
+    def _left(self, held: _Held) -> None:
+        """A socket is gone."""
+        held.sockets -= 1
+        if held.sockets or held.line.name not in self._lines:
+            return
+        if held.line.over or not held.reached or not self._settings.resume_s:
+            self._give_up(held)
+            return
+        loop = asyncio.get_running_loop()
+        held.given_up = loop.call_later(self._settings.resume_s, self._give_up, held)
+
+    def _give_up(self, held: _Held) -> None:
+        """Nobody hears what is said on this line any more."""
+        if self._lines.pop(held.line.name, None) is None:
+            return
+        if held.given_up is not None:
+            held.given_up.cancel()
+        self._doors.leave(held.caller, held.line.session.name)
+        held.line.stop()
+        self._part(held.line.session, held.line.conversation, own=held.own)
+
+    # -- both -------------------------------------------------------------------------------------
+
+    def _part(self, session: Session, conversation: Conversation, *, own: bool) -> None:
+        if own:
+            self._talks.forget(session.name)
+        # In a task of its own: the caller's may be cancelled.
+        task = asyncio.create_task(_say_farewell(session, conversation, close=own))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    def _spend(self, caller: Caller, say: Say) -> None:
+        """A text is paid for at once, the reply to a prompt as it is written."""
+        self._doors.spend(caller, 0 if say.is_prompt else len(say.text))
+
+    def _charge_for_replies(
+        self, outlet: SseOutlet | WebSocketOutlet, conversation: Conversation, caller: Caller
+    ) -> None:
+        def charge(turn: str, characters: int) -> None:
+            written = conversation.turns.get(turn)
+            if written is not None and written.say.is_prompt:
+                self._doors.charge(caller, characters)
+
+        outlet.charge = charge
+
+
+async def _say_farewell(session: Session, conversation: Conversation, *, close: bool) -> None:
+    await conversation.leave()
+    if close:
+        with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
+            await session.close()
+
+
+def _socket(request: web.Request) -> web.WebSocketResponse:
+    offered = [
+        entry.strip() for entry in request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+    ]
+    if PROTOCOL not in offered and any(entry.startswith(BEARER_PROTOCOL) for entry in offered):
+        # We may not agree on the token itself: it would stand in the answer, and in logs.
+        raise RequestError("bad_protocol", f"offer the subprotocol {PROTOCOL} beside the token")
+    agreed = (PROTOCOL,) if PROTOCOL in offered else ()
+    return web.WebSocketResponse(
+        heartbeat=HEARTBEAT_S, max_msg_size=MAX_REQUEST_BYTES, protocols=agreed
+    )

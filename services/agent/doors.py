@@ -1,0 +1,152 @@
+"""What every door does first and last: who asks, from where; and how a refusal looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from aiohttp import web
+
+from firstword import telemetry
+from firstword.errors import FirstwordError
+from services.agent import access
+from services.agent.access import (
+    EVERYONE,
+    AccessError,
+    Caller,
+    Ledger,
+    Origins,
+    Quota,
+    Token,
+)
+from services.agent.core import RequestError, error_event
+from services.agent.speech_request import refusal as openai_refusal
+
+MAX_REQUEST_BYTES: Final = 1_048_576
+RETRY_AFTER_S: Final = 5
+OPENAI: Final = ("/v1/audio/", "/v1/models")
+"""Doors that answer in the shapes of OpenAI's API."""
+STATUS: Final = {
+    "model_not_found": 404,
+    **dict.fromkeys(("bad_id", "bad_lexicon", "bad_setting", "bad_voice", "lang_mismatch"), 400),
+    **dict.fromkeys(("not_opened", "unknown_voice", "unsupported_lang"), 400),
+}
+"""What a caller got wrong, though another part of the system found it."""
+CALLER: Final = web.RequestKey("caller", Caller)
+ORIGIN: Final = web.RequestKey("origin", str)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Doors:
+    """Lets callers in, counts what they use, and refuses in words.
+
+    `open_paths` need no token: the page, and what orchestrators ask.
+    """
+
+    def __init__(
+        self,
+        tokens: tuple[Token, ...],
+        origins: Origins,
+        quota: Quota,
+        open_paths: frozenset[str],
+    ) -> None:
+        self._tokens = tokens
+        self._origins = origins
+        self._ledger = Ledger(quota)
+        self._open_paths = open_paths
+
+    def mount(self, app: web.Application) -> None:
+        """Stand before every route of `app`."""
+        app.middlewares.append(self._middleware())
+        app.on_response_prepare.append(_tell_origin)
+
+    def _middleware(self) -> Any:
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                if not self._tokens:
+                    access.check_host(request.headers.get("Host"))
+                origin = request.headers.get("Origin")
+                if self._origins.is_other(origin, request.headers.get("Host")) and origin:
+                    request[ORIGIN] = origin
+                    if request.method == "OPTIONS":
+                        return web.Response(status=204, headers=access.preflight_headers(origin))
+                request[CALLER] = self._caller(request)
+                return await handler(request)
+            except FirstwordError as error:
+                return refused(request, error)
+            except web.HTTPRequestEntityTooLarge:
+                limit = f"a request may have {MAX_REQUEST_BYTES} bytes: send it in parts"
+                return refused(request, RequestError("too_large", limit))
+
+        return guard
+
+    def _caller(self, request: web.Request) -> Caller:
+        if not self._tokens or request.path in self._open_paths:
+            return EVERYONE
+        offered = request.headers.get("Sec-WebSocket-Protocol", "")
+        protocols = [entry.strip() for entry in offered.split(",")]
+        secret = access.presented(request.headers.get("Authorization"), protocols)
+        return access.identify(secret, self._tokens)
+
+    # -- what callers use -------------------------------------------------------------------------
+
+    @contextmanager
+    def using(self, caller: Caller, session: str) -> Iterator[None]:
+        """Count the session as the caller's while inside. Raises AccessError if it is too many."""
+        self.enter(caller, session)
+        try:
+            yield
+        finally:
+            self.leave(caller, session)
+
+    def enter(self, caller: Caller, session: str) -> None:
+        """Count one more use of the session, until `leave`. Raises AccessError."""
+        self._ledger.enter(caller, session, _now())
+
+    def leave(self, caller: Caller, session: str) -> None:
+        self._ledger.leave(caller, session)
+
+    def spend(self, caller: Caller, characters: int) -> None:
+        """Take them off the caller's minute. Raises AccessError if there are too few."""
+        self._ledger.spend(caller, characters, _now())
+
+    def charge(self, caller: Caller, characters: int) -> None:
+        """Take off what a model wrote for the caller; the next request waits if it was too much."""
+        self._ledger.charge(caller, characters, _now())
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def refused(request: web.Request, error: FirstwordError) -> web.Response:
+    """An error before the first byte of an answer, as a status and words."""
+    status, retry_after_s = _status(error)
+    telemetry.refused_requests.labels(error.code).inc()
+    headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    like_openai = request.path.startswith(OPENAI)
+    body = openai_refusal(error, status) if like_openai else error_event(error)
+    return web.json_response(body, status=status, headers=headers)
+
+
+def _status(error: FirstwordError) -> tuple[int, int | None]:
+    if isinstance(error, AccessError):
+        return error.status, error.retry_after_s
+    if error.code == "busy":  # the session has enough to do
+        return 429, RETRY_AFTER_S
+    if error.code in STATUS:
+        return STATUS[error.code], None
+    if isinstance(error, RequestError):
+        return 400, None
+    return 503, RETRY_AFTER_S if error.retryable else None
+
+
+async def _tell_origin(request: web.Request, response: web.StreamResponse) -> None:
+    if (origin := request.get(ORIGIN)) is not None:
+        response.headers.update(access.cors_headers(origin))

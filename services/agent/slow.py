@@ -1,0 +1,71 @@
+"""Listeners that take nothing: waited for, then cut off, so that none holds memory for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from firstword import telemetry
+from services.agent.access import TOO_SLOW, Patience
+
+LOOKS = 8
+"""So often one is looked at in the time that it has."""
+FAREWELL_S = 1.0
+
+
+class Watched:
+    """What is written to one listener. Whoever writes does it inside `writing()`."""
+
+    def __init__(self) -> None:
+        self._writes = 0
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        self._writes += 1
+        try:
+            yield
+        finally:
+            self._writes -= 1
+
+    @asynccontextmanager
+    async def patient(
+        self,
+        transport: asyncio.Transport | None,
+        seconds: float,
+        door: str,
+        farewell: Callable[[], Awaitable[object]],
+    ) -> AsyncIterator[None]:
+        """While inside, cut the line of a listener that takes nothing for `seconds`.
+
+        `farewell` tells it why, in case that it still reads; it has a second for that.
+        """
+        watching = asyncio.create_task(self._watch(transport, seconds, door, farewell))
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _watch(
+        self,
+        transport: asyncio.Transport | None,
+        seconds: float,
+        door: str,
+        farewell: Callable[[], Awaitable[object]],
+    ) -> None:
+        if transport is None:
+            return
+        clock = asyncio.get_running_loop().time
+        patience = Patience(seconds)
+        while True:
+            held = transport.get_write_buffer_size()
+            if patience.is_over(clock(), waiting=self._writes > 0, held=held):
+                break
+            await asyncio.sleep(seconds / LOOKS)
+        telemetry.cut_listeners.labels(door).inc()
+        telemetry.logger().info("listener_cut", door=door, reason=TOO_SLOW.code, held_bytes=held)
+        with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
+            async with asyncio.timeout(FAREWELL_S):
+                await farewell()
+        transport.abort()
