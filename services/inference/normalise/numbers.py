@@ -45,7 +45,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", r"(\d{1,4})/(\d{1,4})(?![/\d])", _fraction),
         rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3})(?![/\d])", _rating),
         rule("d", rf"({n})[eE]([+-]?)(\d{{1,3}})(?!\w)", _scientific),
-        rule("d", rf"(\d{{1,9}}|\d{{1,3}}(?:,\d{{3}}){{1,3}})[ ]?({marks})(?!\w)", _ordinal),
+        rule("d", rf"(\d{{1,9}}|\d{{1,3}}(?:,\d{{3}}){{1,3}})({marks})(?!\w)", _ordinal),
         rule("s", r"\.(\d+)(?![\w]|\.\w)", _decimals),
         rule("d", rf"({n}){DASH}({n})(?![-–\w/]|[.,:]\d)", _range),
     ]
