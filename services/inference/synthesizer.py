@@ -98,8 +98,8 @@ class Prepared:
     `plan` is equal for two utterances only if their audio is equal on this engine: as many samples,
     equal to the bit where they come out of runs of the same shape (a batch of another shape rounds
     otherwise). `pieces` are the engine's own; none at all where there is nothing to say. `sizes`:
-    how much work each piece is, in a unit of the engine's (phonemes, say); left out where pieces are
-    much alike.
+    how much work each piece is, in a unit of the engine's (phonemes, say); left out where pieces
+    are much alike.
     """
 
     plan: str
