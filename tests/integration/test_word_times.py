@@ -8,6 +8,7 @@ import pytest
 
 from firstword.session_protocol import Words
 from services.inference.audio import to_pcm
+from services.inference.lexicon import Lexicon, read
 from services.inference.synthesizer import Stop, Utterance
 from services.inference.word_times import joined
 from tests.doubles.ears import share_recognised
@@ -75,6 +76,16 @@ def test_a_mixture_is_a_voice_of_its_own_between_the_two() -> None:
         for voice in ("af_heart", "af_heart:0.5+bf_emma:0.5", "af_heart:0.6+bf_emma:0.4")
     }
     assert len(set(plans.values())) == 3
+
+
+def test_a_pronunciation_of_the_session_is_part_of_the_plan_where_it_is_heard() -> None:
+    def plan(text: str, lexicon: Lexicon | None) -> str:
+        return kokoro().prepare(Utterance(text, "af_heart", "en-us", lexicon=lexicon)).plan
+
+    words = read({"lovely": "/lˈʌvli/", "gloomy": "/ɡlˈumi/"})
+    other = read({"lovely": "/lˈAvli/"})
+    assert plan("It is lovely.", words) != plan("It is lovely.", other)
+    assert plan("It is fine.", words) == plan("It is fine.", None)
 
 
 def test_what_was_normalised_is_understood() -> None:
