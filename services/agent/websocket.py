@@ -33,7 +33,9 @@ from services.agent.core import (
 from services.agent.slow import Watched
 
 ERRORS_KEPT: Final = 32
-"""Of those that are to be told to a caller whose line is broken."""
+ERRORS_KEPT_S: Final = 60.0
+"""Errors of the agent's own are told again to who comes back: nobody knows what a line that broke
+has carried, and they stand nowhere else."""
 
 
 class WebSocketOutlet:
@@ -45,13 +47,13 @@ class WebSocketOutlet:
         """Told of every piece that is written."""
         self._socket: web.WebSocketResponse | None = None
         self._order = asyncio.Lock()
-        self._missed: deque[dict[str, Any]] = deque(maxlen=ERRORS_KEPT)
+        self._errors: deque[tuple[float, dict[str, Any]]] = deque(maxlen=ERRORS_KEPT)
 
     def connect(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
 
     def disconnect(self) -> None:
-        """From now on text is not sent, it will be told again; errors are kept."""
+        """From now on nothing is sent: text and errors will be told again."""
         self._socket = None
 
     async def text(self, turn: str, piece: str, start: int) -> None:
@@ -66,20 +68,19 @@ class WebSocketOutlet:
 
     async def error(self, turn: str | None, error: FirstwordError) -> None:
         told = error_event(error, turn)
-        if not await self.tell(told):
-            self._missed.append(told)
+        self._errors.append((asyncio.get_running_loop().time(), told))
+        await self.tell(told)
 
-    async def tell(self, frame: dict[str, Any]) -> bool:
+    async def tell(self, frame: dict[str, Any]) -> None:
         """Say something of the agent's own, if anybody is there."""
-        try:
+        with contextlib.suppress(CallerGone):
             await self.send(frame)
-        except CallerGone:
-            return False
-        return True
 
-    async def tell_missed(self) -> None:
-        while self._missed:
-            await self.send(self._missed.popleft())
+    async def tell_errors_again(self) -> None:
+        since = asyncio.get_running_loop().time() - ERRORS_KEPT_S
+        for at, told in list(self._errors):
+            if at >= since:
+                await self.send(told)
 
     async def send(self, frame: dict[str, Any] | bytes) -> None:
         """A caller who reads slowly is waited for: the session's stream holds what comes."""
@@ -171,7 +172,7 @@ class Line:
         await self._outlet.send({"type": "session", **names, "id": self.conversation.position})
         for turn in list(self.conversation.turns.values()):
             await self._tell_again(turn)
-        await self._outlet.tell_missed()
+        await self._outlet.tell_errors_again()
         try:
             await self.conversation.follow()
         except FirstwordError as error:
@@ -243,8 +244,7 @@ class Line:
     async def _cancel(self, request: Cancel) -> None:
         """The receipt comes to the caller with the session's events."""
         self.conversation.silence(request.turn)
-        with contextlib.suppress(CallerGone):
-            try:
-                await self.session.cancel(request.turn, request.played)
-            except FirstwordError as error:
-                await self._outlet.error(request.turn, error)
+        try:
+            await self.session.cancel(request.turn, request.played)
+        except FirstwordError as error:
+            await self._outlet.error(request.turn, error)
