@@ -34,6 +34,7 @@ PATTERNS = (
     "services/agent/ingress.py",
     "services/agent/speech_request.py",
     "services/agent/memory.py",
+    "services/agent/thoughts.py",
     "services/inference/conjunctions.py",
     "services/inference/pieces.py",
     "services/inference/scheduler.py",

@@ -125,6 +125,7 @@ class Memory:
     def _shorten(self, turn: str, heard: str) -> None:
         if turn in self._turns:
             self._turns[turn].reply = heard[: self._limits.characters]
+            self._bound()  # spoken forms may be longer than what was written
 
     def _bound(self) -> None:
         turns = self._turns.values()

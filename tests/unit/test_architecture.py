@@ -47,7 +47,12 @@ def test_the_import_contracts_hold() -> None:
         (
             "services/tts_gateway/sagemaker_errors.py",
             "import botocore",
-            "Only the SageMaker adapter imports what speaks to AWS",
+            "Only the adapters of SageMaker and Bedrock import what speaks to AWS",
+        ),
+        (
+            "services/agent/talk.py",
+            "import strands",
+            "Only its own adapter imports what an agent's words come from",
         ),
         (
             "services/inference/__init__.py",
