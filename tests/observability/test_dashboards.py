@@ -1,0 +1,71 @@
+"""The dashboards that are kept are those that the code makes, and ask for what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from firstword import telemetry
+from tests.observability.promtool import rules
+from tools.dashboards.build import BOARDS, FOLDER, built
+from tools.dashboards.parts import Board
+
+BY_NAME = pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+
+
+def panels(board: Board) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(built(board))["panels"]
+    return found
+
+
+@BY_NAME
+def test_the_file_is_what_the_code_makes(board: Board) -> None:
+    assert (FOLDER / f"{board.name}.json").read_text(encoding="utf-8") == built(board), (
+        "make it anew: python -m tools.dashboards"
+    )
+
+
+def test_there_is_no_other_file() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == {board.name for board in BOARDS}
+
+
+@BY_NAME
+def test_panels_have_ids_of_their_own_places_and_queries(board: Board) -> None:
+    every = panels(board)
+    assert not [number for number, count in Counter(p["id"] for p in every).items() if count > 1]
+    for panel in every:
+        if panel["type"] == "row":
+            continue
+        assert panel["title"] and panel["description"]
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        letters = [target["refId"] for target in panel["targets"]]
+        assert letters == sorted(set(letters))
+
+
+@BY_NAME
+def test_panels_do_not_lie_on_each_other(board: Board) -> None:
+    cells = Counter(
+        (x, y)
+        for panel in panels(board)
+        for at in [panel["gridPos"]]
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    )
+    assert max(cells.values()) == 1
+
+
+def test_expressions_name_only_what_there_is() -> None:
+    every = [metric for metrics in telemetry.SECTIONS.values() for metric in metrics]
+    known = {family.name for metric in every for family in metric.describe()}
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    for board in BOARDS:
+        for row in board.rows:
+            for query in (query for panel in row.panels for query in panel.queries):
+                for name in re.findall(r"\bfirstword_\w+", query.expr):
+                    assert re.sub(r"_(bucket|count|sum|total)$", "", name) in known, name
+                assert set(re.findall(r"\bfirstword:[\w:]+", query.expr)) <= recorded
