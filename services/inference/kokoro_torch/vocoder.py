@@ -85,9 +85,8 @@ class Generator(nn.Module):
 
     def halve(self) -> None:
         """Compute in float16 from here on, but for the source, which is a matter of last bits."""
-        self.half()
-        self.m_source.float()
-        self.window = self.window.float()
+        for part in (self.ups, self.noise_convs, self.noise_res, self.resblocks, self.conv_post):
+            part.half()
 
     def forward(
         self, x: Tensor, style: Tensor, source: Tensor, valid: Valid, alive: Alive
