@@ -79,7 +79,8 @@ def _tag(found: re.Match[str], language: Language) -> str | None:
         return None
     if re.fullmatch(r"[0-9a-fA-F]{6}", found[1]):  # a colour
         return f"{language.table('marks')['#']} {language.letters(found[1])}"
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", found[1])
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|_|(?<=\D)(?=\d)|(?<=\d)(?=\D)", " ", found[1])
+    words = " ".join(language.cardinal(w) if w.isdecimal() else w for w in apart.split())
     return f"{language.word('hashtag')} {words}"
 
 
@@ -89,7 +90,7 @@ def _path(found: re.Match[str], language: Language) -> str | None:
 
 def _snake(found: re.Match[str], language: Language) -> str:
     parts = found[0].split("_")
-    return " ".join(language.cardinal(part) if part.isdecimal() else part for part in parts)
+    return " ".join(part if part.isalpha() else _said(part, language) for part in parts)
 
 
 def _said(text: str, language: Language) -> str:

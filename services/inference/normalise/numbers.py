@@ -32,11 +32,11 @@ def rules(language: Language) -> list[Rule]:
         rule(
             "l", rf"{versioned} (?P<x>\d{{1,4}}(?:\.\d{{1,4}}){{1,4}})(?![.\w]\w)", _named_version
         ),
+        rule("ds", r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)", _phone),
         rule("d", r"(\d{1,3}(?:\.\d{1,3}){3})(:\d{1,5})?(?!\.?\d)", _address),
         rule("d", r"\d{1,6}(?:\.\d{1,6}){2,5}(?!\.?\d)", _version),
-        rule("l", r"[vV](\d{1,6}(?:\.\d{1,6}){0,5})(?![\w]|\.\d)", _marked_version),
+        rule("l", r"(?:v|V(?=\d+\.))(\d{1,6}(?:\.\d{1,6}){0,5})(?![\w]|\.\d)", _marked_version),
         rule("ds", r"\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,7}(?!\w)", _phone),
-        rule("ds", r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)", _phone),
         rule("d", r"\d{1,7}(?:-\d{1,7}){3,6}(?![-\w])", _phone),
         rule("d", r"(?:\d{3}-(?:\d{4}|\d{2}-\d{4})|\d{5}-\d{4})(?![-\d])", _phone),
         rule("d", r"0\d{1,4}(?:[ /-]\d{2,8}){1,5}(?![-\d])", _phone),
@@ -128,9 +128,11 @@ def _phone(found: re.Match[str], language: Language) -> str | None:
     return plus + ", ".join(map(language.digits, groups))
 
 
-def _fraction_sign(found: re.Match[str], language: Language) -> str | None:
+def _fraction_sign(found: re.Match[str], language: Language) -> str:
     numerator, _, denominator = FRACTIONS[found[2]].partition("/")
-    return _with_whole(found[1], numerator, denominator, language)
+    said = _with_whole(found[1], numerator, denominator, language)
+    over = f" {language.word('over')} "
+    return said or over.join([language.cardinal(numerator), language.cardinal(denominator)])
 
 
 def _mixed(found: re.Match[str], language: Language) -> str | None:
@@ -165,7 +167,7 @@ def _fraction(found: re.Match[str], language: Language) -> str | None:
     if found[0] in _RATINGS:
         return language.joined(pair)
     said = None
-    if numerator == denominator or denominator in _OUT_OF:
+    if numerator == denominator or (language.spaced and denominator in _OUT_OF):
         return f" {language.word('out_of')} ".join(pair)
     if int(numerator) < int(denominator):
         said = _part(numerator, denominator, language)

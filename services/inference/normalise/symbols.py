@@ -22,6 +22,7 @@ def rules(language: Language) -> list[Rule]:
         rule("z", r"-{2,}>?|=>|->|<-", _arrow),
         rule("z", r"[*×·x](?=[ ]?\d)", _times),
         rule("z", r"-(?=\d)", _hyphen),
+        rule("z", r"/(?=[ ]\d)", _divided),
         rule("z", r"[^\w\s]", _sign),
     ]
 
@@ -64,6 +65,13 @@ def _arrow(found: re.Match[str], language: Language) -> str:
 def _times(found: re.Match[str], language: Language) -> str | None:
     before = found.string[max(0, found.start() - 2) : found.start()].rstrip()
     return language.word("times") if before[-1:].isdecimal() else None
+
+
+def _divided(found: re.Match[str], language: Language) -> str | None:
+    """10 / 2, between two numbers."""
+    before = found.string[max(0, found.start() - 2) : found.start()]
+    name: str | None = language.table("signs").get("÷")
+    return name if before[:1].isdecimal() and before[1:] == " " else None
 
 
 def _hyphen(found: re.Match[str], language: Language) -> str | None:

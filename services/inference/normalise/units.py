@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.numbers import fraction, up_to, year_or_number
+from services.inference.normalise.numbers import FRACTIONS, fraction, up_to, year_or_number
 from services.inference.normalise.rules import DASH, Rule, any_of, number, rule
 
 
@@ -16,7 +16,7 @@ def rules(language: Language) -> list[Rule]:
     scales = any_of(language.table("scales"))
     apart, attached = language.table("units"), language.table("attached_units")
     quantity = rf"({n})(?:{DASH}({n}))?"
-    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°/]|['’]s)"
+    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°]|/(?!\d)|['’]s)"
     # The point of a unit that is written short, inside a sentence.
     point = r"(?:\.(?=[ ][a-z]|[,;]))?"
     sides = r"(\d{1,5}(?:[ ]?[x×][ ]?\d{1,5}){1,3})"
@@ -77,7 +77,8 @@ def _measure(found: re.Match[str], language: Language) -> str | None:
 def _by(found: re.Match[str], language: Language) -> str:
     """1920x1080, 10 × 20 cm: sides, or 3×4, which is a product."""
     sides = re.findall(r"\d+", found[1])
-    is_product = "×" in found[1] and max(map(len, sides)) < 3 and not found[2]
+    equals = found.string.startswith(("=", " ="), found.end())
+    is_product = equals or ("×" in found[1] and max(map(len, sides)) < 3 and not found[2])
     word = language.word("times" if is_product else "by")
     said = f" {word} ".join(map(_side, sides, [language] * len(sides)))
     return language.joined([said, names_of(found[2], language)[1]]) if found[2] else said
@@ -91,7 +92,9 @@ def _part_of(found: re.Match[str], language: Language) -> str | None:
     """`three quarters of a teaspoon`."""
     part = fraction(found[1], language)
     if part is None:
-        pair = f" {language.word('over')} ".join(map(language.number, found[1].split("/")))
+        pair = f" {language.word('over')} ".join(
+            map(language.number, FRACTIONS.get(found[1], found[1]).split("/"))
+        )
         return f"{pair} {names_of(found[2], language)[1]}"
     return f"{part} {language.word('part_of')}{names_of(found[2], language)[0]}"
 
