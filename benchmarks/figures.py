@@ -6,18 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from firstword.bench.figures import quantile as quantile
+from firstword.bench.figures import table as table
+
 MICROSECONDS = 1e6
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` (0 to 1) of the values do not exceed.
-
-    Nearest rank: always a value that was measured. Raises ValueError without values.
-    """
-    if not values:
-        raise ValueError("no values: nothing was measured")
-    rank = math.ceil(share * len(values))
-    return sorted(values)[max(rank, 1) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +134,3 @@ def cost(used_s: float, seconds: float, idle: float, units: int) -> Cost:
 def growth(before: Mapping[str, int], after: Mapping[str, int], units: int) -> dict[str, float]:
     """Bytes by which each grew, per unit."""
     return {name: (after[name] - bytes_) / units for name, bytes_ in before.items()}
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as what is in them; the first to the left, figures to the right."""
-    widths = [max(len(line[i]) for line in (head, *rows)) for i in range(len(head))]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *rest = (
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "  ".join((first, *rest)).rstrip()
-
-    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])

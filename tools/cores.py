@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PATTERNS = (
     "firstword/audio.py",
+    "firstword/bench/figures.py",
+    "firstword/bench/passages.py",
+    "firstword/bench/results.py",
     "firstword/codec.py",
     "firstword/emulator/bridge.py",
     "firstword/emulator/eventstream.py",

@@ -11,7 +11,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
-from firstword.cli import dead, doctor, emulate, follow, redis_command, speak, stack, up, voices
+from firstword.cli import (
+    bench,
+    dead,
+    doctor,
+    emulate,
+    follow,
+    redis_command,
+    speak,
+    stack,
+    up,
+    voices,
+)
 from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
@@ -102,6 +113,9 @@ def parser() -> argparse.ArgumentParser:
     segment.add_argument("--json", action="store_true", help="one JSON object a segment")
     about = "stand in for SageMaker's bidirectional streams before a container of yours"
     emulate.add_options(add("emulate-sagemaker", emulate.run, about), _positive)
+    about = "measure an inference container from outside"
+    what = commands.add_parser("bench", help=about, description=f"{about.capitalize()}.")
+    bench.add_commands(what, _count)
     add("version", _tell_version, "tell the version")
     return top
 

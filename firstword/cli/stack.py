@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +147,22 @@ async def running(
         await services.start()
         try:
             yield used.url
+        finally:
+            await services.stop()
+
+
+@contextlib.asynccontextmanager
+async def inference(environ: Mapping[str, str], tell: Tell) -> AsyncIterator[str]:
+    """An inference service alone, healthy, for the length of the block; yields its ws:// URL.
+
+    Raises FirstwordError when it does not start; the message holds the end of its log.
+    """
+    with tempfile.TemporaryDirectory(prefix="firstword-logs-") as folder:
+        alone = [_service("inference", "INFERENCE", health="/ping")]
+        services = Supervisor(alone, environ, Path(folder), tell)
+        await services.start()
+        try:
+            yield _upstream(services.addresses)["FIRSTWORD_UPSTREAM"]
         finally:
             await services.stop()
 

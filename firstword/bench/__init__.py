@@ -1,0 +1,1 @@
+"""Measuring a container from outside: what `firstword bench tts` runs."""
