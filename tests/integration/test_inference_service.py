@@ -107,7 +107,7 @@ async def test_text_and_binary_frames_are_both_read(service: Running) -> None:
         (json.dumps({"text": "x" * 100_000}), "text_too_long"),
         (json.dumps({"text": "x" * 2_000_000}), "frame_too_large"),
         ('{"text": "Hi", "voice": "nobody"}', "unknown_voice"),
-        ('{"text": "Hi", "voice": "jf_alpha"}', "unsupported_lang"),
+        ('{"text": "Hi", "lang": "klingon"}', "unsupported_lang"),
         ('{"text": "Hi", "voice": "af_heart", "lang": "en-gb"}', "lang_mismatch"),
         ('{"text": "Hi", "speed": NaN}', "bad_json"),
         ('{"text": "Hi", "speed": 5}', "bad_field"),

@@ -183,7 +183,7 @@ def test_32_streams_at_once_do_not_mix() -> None:
         spectrum = np.abs(np.fft.rfft(sound * np.hanning(len(sound))))
         return pitch, float(spectrum.argmax() * RATE / len(sound))
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(32) as pool:
         for pitch, found in pool.map(one, range(32)):
             assert found == pytest.approx(pitch, abs=5)
 
