@@ -97,7 +97,9 @@ class Sessions:
         if isinstance(asked, m.Cancel):
             session = self._firstword.session(full)
             receipt = await session.cancel(asked.turn, asked.played)
-            return web.json_response(event(receipt, ""))
+            told = event(receipt, "")
+            del told["id"]  # where it stands, listeners know
+            return web.json_response(told)
         publisher = self._publisher(caller, full)
         publisher.requests += 1
         try:
