@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import figures, machine
+from firstword.encoding import wav_header
 from firstword.errors import FirstwordError
 from firstword.session_protocol import DEFAULT_SAMPLE_RATE, Synthesize, Words
 from services.inference.__main__ import load_engine
-from services.inference.audio import SILENCE_DBFS, wav_header
+from services.inference.audio import SILENCE_DBFS
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Finished, Speaker
 from services.inference.synthesizer import Stop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -132,12 +131,3 @@ class FrameStream:
 
     def _frame_samples(self) -> int:
         return min(int(self._frame_s * self._rate), MAX_FRAME_BYTES // 2)
-
-
-def wav_header(rate: int, data_bytes: int | None) -> bytes:
-    """44 bytes before s16le mono PCM; None for a stream, whose sizes are all ones by custom."""
-    data = 0xFFFFFFFF if data_bytes is None else data_bytes
-    riff = 0xFFFFFFFF if data_bytes is None else data_bytes + 36
-    head = struct.pack("<4sI4s", b"RIFF", riff, b"WAVE")
-    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
-    return head + form + struct.pack("<4sI", b"data", data)

@@ -57,6 +57,16 @@ async def test_one_experiment_as_json(tmp_path: Path) -> None:
     assert data == json.loads((tmp_path / "here" / "tts.json").read_text())
 
 
+@pytest.mark.model
+async def test_without_a_url_it_starts_a_container_of_its_own(tmp_path: Path) -> None:
+    words = ("bench", "tts", "--only", "codecs", "--clips", "1", "--json")
+    ended = await firstword(*words, url=None, folder=tmp_path)
+    assert ended.status == 0, ended.err
+    sizes = {row["format"]: row["bytes"] for row in json.loads(ended.out)["codecs"]}
+    assert 1 < sizes["pcm"] / 48_000 < 4, "seconds of a short sentence"
+    assert sizes["opus"] < sizes["mp3"] < sizes["flac"] < sizes["pcm"]
+
+
 async def test_first_audio_comes_in_the_order_of_what_is_made_first() -> None:
     options = ToneOptions(rtf=0.05, chars_per_piece=40)
     async with running(lambda: ToneSynthesizer(options), InferenceSettings()) as service:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import wave
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.inference.audio import FrameStream, to_pcm, trim, wav_header
+from services.inference.audio import FrameStream, to_pcm, trim
 from services.inference.synthesizer import Samples
 
 RATE = 24_000
@@ -125,11 +123,3 @@ def test_a_resampled_tone_keeps_its_pitch() -> None:
     spectrum = np.abs(np.fft.rfft(np.frombuffer(pcm, "<i2")))
     assert len(pcm) == 32_000
     assert int(spectrum.argmax()) == 1000
-
-
-def test_a_wav_is_read_by_others() -> None:
-    pcm = to_pcm(sine(0.1))
-    with wave.open(io.BytesIO(wav_header(RATE, len(pcm)) + pcm)) as reader:
-        assert (reader.getframerate(), reader.getnchannels(), reader.getsampwidth()) == (RATE, 1, 2)
-        assert reader.readframes(10_000) == pcm
-    assert wav_header(RATE, None)[-4:] == b"\xff\xff\xff\xff"
