@@ -15,6 +15,7 @@ PATTERNS = (
     "firstword/bench/figures.py",
     "firstword/bench/passages.py",
     "firstword/bench/results.py",
+    "firstword/capacity.py",
     "firstword/codec.py",
     "firstword/emulator/bridge.py",
     "firstword/emulator/eventstream.py",

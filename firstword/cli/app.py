@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from firstword.cli import (
     bench,
+    capacity,
     dead,
     doctor,
     emulate,
@@ -116,6 +117,8 @@ def parser() -> argparse.ArgumentParser:
     about = "measure an inference container from outside"
     what = commands.add_parser("bench", help=about, description=f"{about.capitalize()}.")
     bench.add_commands(what, _count)
+    about = "measure what a backend carries, and plan its instances"
+    capacity.add_options(add("capacity", capacity.run, about), _positive, _count)
     add("version", _tell_version, "tell the version")
     return top
 

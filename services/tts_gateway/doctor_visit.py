@@ -76,10 +76,15 @@ class Visit:
         await self._link.close()
         await asyncio.gather(self._reading, return_exceptions=True)
 
-    async def say(self, text: str, *, binary: bool = False) -> Spoken:
-        """Have a text spoken, and see that its frames are complete and in order."""
+    async def say(
+        self, text: str, *, binary: bool = False, first: bool = False, ahead_s: float | None = None
+    ) -> Spoken:
+        """Have a text spoken, and see that its frames are complete and in order.
+
+        `first`: it begins a turn; `ahead_s`: so much of its turn is still to be heard before it.
+        """
         began, spoken = _now(), Spoken()
-        id = await self._ask(text, binary=binary)
+        id = await self._ask(text, binary=binary, first=first, ahead_s=ahead_s)
         while True:
             match message := await self._next(BETWEEN_S if spoken.rate else FIRST_BYTE_S):
                 case SynthesisStart():
@@ -160,9 +165,17 @@ class Visit:
         frame = encode_client(message)
         await self._link.send(frame.encode() if binary else frame)
 
-    async def _ask(self, text: str, *, binary: bool = False) -> str:
+    async def _ask(
+        self, text: str, *, binary: bool = False, first: bool = False, ahead_s: float | None = None
+    ) -> str:
         self._requests += 1
-        request = Synthesize(f"doctor.{self._requests}", text, voice=self._voice or None)
+        request = Synthesize(
+            f"doctor.{self._requests}",
+            text,
+            voice=self._voice or None,
+            deadline_ms=None if ahead_s is None else round(ahead_s * 1000),
+            first=first,
+        )
         await self.send(request, binary=binary)
         return request.id
 

@@ -1,0 +1,224 @@
+"""Finds how many sessions a backend carries: `python -m services.tts_gateway.capacity`.
+
+Sessions speak turn after turn, each on a connection of its own and as a gateway speaks them: a turn
+is two sentences, the second is asked for when the first is made, and the next turn begins when a
+listener would have heard both. Prints one JSON object for each step, and one at the end;
+`firstword capacity` runs it and prints them for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstword.capacity import LEAST_TURNS, LONGEST_START_S, Ladder, Step
+from firstword.cli import loop
+from firstword.errors import FirstwordError, SettingsError
+from firstword.runtime import load_settings
+from services.tts_gateway.__main__ import upstream_for
+from services.tts_gateway.doctor_visit import Visit
+from services.tts_gateway.settings import GatewaySettings
+from services.tts_gateway.upstream import Upstream
+
+TURN = ("Your table is booked for eight.", "It is by the window, with a view of the old harbour.")
+GAP_S = 0.1
+"""A listener takes less of it for a pause."""
+RETRY_S = 1.0
+CONNECT_AT_ONCE = 16
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Record:
+    """What the sessions of one step saw."""
+
+    first_audio_s: list[float] = field(default_factory=list)
+    failed: int = 0
+    silent: int = 0
+    why: str = ""
+
+    @property
+    def turns(self) -> int:
+        return len(self.first_audio_s) + self.failed
+
+
+class Bench:
+    """Tries numbers of sessions on one backend."""
+
+    def __init__(self, upstream: Upstream, voice: str, step_s: float) -> None:
+        self._upstream = upstream
+        self._voice = voice
+        self._step_s = step_s
+
+    async def first_word(self, patience_s: float) -> float:
+        """Seconds until the backend, which may only just start, has spoken a first sentence."""
+        began = _now()
+        while True:
+            try:
+                await self._turn(Record(), None)
+                return _now() - began
+            except FirstwordError as error:
+                if not error.retryable or _now() - began > patience_s:
+                    raise
+            await asyncio.sleep(RETRY_S)
+
+    async def try_out(self, sessions: int) -> Step:
+        """One step: connections first, then turns for `step_s` and until there are LEAST_TURNS."""
+        record, visits = Record(), await self._open(sessions)
+        try:
+            began = _now()
+            tasks = [
+                self._speak(record, visit, began, self._step_s * n / (2 * sessions))
+                for n, visit in enumerate(visits)
+            ]
+            await asyncio.gather(*tasks)
+        finally:
+            await asyncio.gather(*(visit.leave() for visit in visits if visit is not None))
+        return Step(sessions, tuple(record.first_audio_s), record.failed, record.silent, record.why)
+
+    async def _open(self, sessions: int) -> list[Visit | None]:
+        """A connection for each session; None for those that get none."""
+        at_once = asyncio.Semaphore(CONNECT_AT_ONCE)
+
+        async def one() -> Visit | None:
+            async with at_once:
+                try:
+                    return Visit(await self._upstream.connect(), self._voice)
+                except FirstwordError:
+                    return None  # tried again, and counted, by its first turn
+
+        return list(await asyncio.gather(*(one() for _ in range(sessions))))
+
+    async def _speak(
+        self, record: Record, visit: Visit | None, began: float, later_s: float
+    ) -> None:
+        """One session. They begin apart, as people do."""
+        await asyncio.sleep(later_s)
+        while _now() < began + self._step_s or record.turns < LEAST_TURNS:
+            try:
+                await self._turn(record, visit)
+            except FirstwordError as error:
+                record.failed += 1
+                record.why = error.code
+                if visit is not None and visit.over:
+                    visit = None
+                await asyncio.sleep(RETRY_S)
+
+    async def _turn(self, record: Record, visit: Visit | None) -> None:
+        """Two sentences, as they are heard; on a connection of its own if there is none."""
+        own = None
+        if visit is None:
+            visit = own = Visit(await self._upstream.connect(), self._voice)
+        try:
+            first = await visit.say(TURN[0], first=True)
+            ended = _now()
+            heard_until = ended - first.total_s + first.first_byte_s + first.seconds
+            second = await visit.say(TURN[1], ahead_s=max(0.0, heard_until - ended))
+            starts = max(heard_until, ended + second.first_byte_s)
+            record.silent += starts > heard_until + GAP_S
+            record.first_audio_s.append(first.first_byte_s)
+            await asyncio.sleep(max(0.0, starts + second.seconds - _now()))
+        finally:
+            if own is not None:
+                await own.leave()
+
+
+async def measure(bench: Bench, ladder: Ladder, tell: Tell) -> None:
+    """Climb the ladder and tell each step, and at the end what is carried."""
+    while (sessions := ladder.next()) is not None:
+        step = await bench.try_out(sessions)
+        problem = ladder.took(step)
+        shown = {"sessions": sessions, "turns": step.turns, "problem": problem}
+        tell({"step": {**shown, "p95_s": round(step.p95_s, 4) if step.first_audio_s else None}})
+    tell({"q_max": ladder.carried, "bounded": ladder.bounded})
+
+
+async def measure_start(bench: Bench, command: str, tell: Tell) -> asyncio.subprocess.Process:
+    """Start the backend by `command`, and tell how long it took until its first words."""
+    quiet = asyncio.subprocess.DEVNULL
+    started = await asyncio.create_subprocess_exec(
+        *shlex.split(command), stdin=quiet, stdout=quiet, stderr=quiet
+    )
+    speaking = asyncio.create_task(bench.first_word(LONGEST_START_S))
+    ending = asyncio.create_task(started.wait())
+    try:
+        await asyncio.wait((speaking, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not speaking.done():
+            told = f"{command!r} ended with status {started.returncode} before it spoke"
+            raise FirstwordError("no_capacity", told)
+        tell({"total_s": round(speaking.result(), 2)})
+    except BaseException:
+        await stop(started)
+        raise
+    finally:
+        speaking.cancel()
+        ending.cancel()
+    return started
+
+
+async def stop(process: asyncio.subprocess.Process | None) -> None:
+    """End what `measure_start` started."""
+    if process is not None and process.returncode is None:
+        process.terminate()
+        await process.wait()
+
+
+async def run(options: argparse.Namespace, upstream: Upstream, tell: Tell) -> int:
+    """The exit status: 1 if nothing could be found out."""
+    process = None
+    try:
+        ladder = Ladder(options.slo, options.most)
+        bench = Bench(upstream, options.voice, options.step)
+        if options.start:
+            process = await measure_start(bench, options.start, tell)
+        else:
+            await bench.first_word(0)  # warm, and a reason in words if it cannot be reached
+        await measure(bench, ladder, tell)
+    except FirstwordError as error:
+        tell({"error": error.message})
+        return 1
+    finally:
+        await upstream.close()
+        await stop(process)
+    return 0
+
+
+def tell_json(told: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """The program; settings as the gateway's."""
+    parser = argparse.ArgumentParser(prog="capacity", description="Find what a backend carries.")
+    parser.add_argument("--upstream", help="its URL (default: FIRSTWORD_UPSTREAM)")
+    parser.add_argument("--voice", default="", help="a voice that it has (default: its own)")
+    parser.add_argument("--slo", type=float, default=0.5, help="seconds to first audio, p95")
+    parser.add_argument("--most", type=int, default=64, help="most sessions to try")
+    parser.add_argument("--step", type=float, default=20.0, help="seconds of a step")
+    parser.add_argument("--start", default="", help="command that starts the backend")
+    options = parser.parse_args(arguments)
+    named = {"FIRSTWORD_UPSTREAM": options.upstream} if options.upstream else {}
+    settings = load_settings(GatewaySettings, [], {**environ, **named})
+    try:
+        upstream = upstream_for(settings)
+    except SettingsError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
+    return loop.run(run(options, upstream, tell_json))  # SIGTERM ends what was started, too
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:], os.environ))
