@@ -51,6 +51,7 @@ class SegmenterService:
         """Serve until `stop` is set. Raises FirstwordError if server or deployment will not do."""
         health = Health()
         health.add("redis", self._ownership.problem)
+        health.add("memory", self._no_room)
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
@@ -176,6 +177,13 @@ class SegmenterService:
             event = "server_full" if self._memory.short else "server_has_room"
             telemetry.logger().warning(event, share=round(self._memory.share, 3))
         telemetry.server_evicted.set(await self._streams.evicted_keys())
+
+    def _no_room(self) -> str | None:
+        if not self._memory.short:
+            return None
+        return (
+            f"the server has used {self._memory.share:.0%} of its memory: new sessions are refused"
+        )
 
     async def _look_at_lag(self) -> None:
         """By what is read, not by what is stored: a sentence that stays open is no lag."""

@@ -28,6 +28,7 @@ MODULES = {
     "inference": "tests.doubles.stamp_inference",
     "segmenter": "services.segmenter",
     "gateway": "services.tts_gateway",
+    "agent": "services.agent",
 }
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
@@ -168,6 +169,7 @@ class Deployment:
             "FIRSTWORD_SEGMENTER_PORT": "0",
             "FIRSTWORD_GATEWAY_PORT": "0",
             "FIRSTWORD_INFERENCE_PORT": "0",
+            "FIRSTWORD_AGENT_PORT": "0",
             "FIRSTWORD_INFERENCE_WORKERS": "48",
             "FIRSTWORD_STAMP_RTF": str(self._rtf),
             "FIRSTWORD_STAMP_MS_PER_CHAR": str(MS_PER_CHAR),

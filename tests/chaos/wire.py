@@ -55,7 +55,7 @@ class Wire:
         return len(self._cut_at)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), contextlib.closing(writer):
             backend, up = await self._connect()
             self._open |= {writer, up}
             try:
