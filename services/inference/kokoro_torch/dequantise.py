@@ -126,6 +126,7 @@ def write(folder: Path) -> Path:
     try:
         with os.fdopen(descriptor, "wb") as file:
             torch.save(state, file)
+        Path(partial).chmod(0o644)
         Path(partial).replace(target)
     finally:
         Path(partial).unlink(missing_ok=True)
