@@ -14,7 +14,6 @@ from aiohttp import web
 
 from firstword import telemetry
 from firstword.client import Firstword, Session
-from firstword.errors import FirstwordError
 from services.agent.access import BEARER_PROTOCOL, PROTOCOL, Caller
 from services.agent.conversation import CallerGone, Conversation
 from services.agent.core import RequestError, Say, check_label, parse_invocation
@@ -195,7 +194,7 @@ class Calls:
         if own:
             self._talks.forget(session.name)
         # In a task of its own: the caller's may be cancelled.
-        task = asyncio.create_task(_say_farewell(session, conversation, close=own))
+        task = asyncio.create_task(conversation.hang_up(close=own))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -212,13 +211,6 @@ class Calls:
                 self._doors.charge(caller, characters)
 
         outlet.charge = charge
-
-
-async def _say_farewell(session: Session, conversation: Conversation, *, close: bool) -> None:
-    await conversation.leave()
-    if close:
-        with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
-            await session.close()
 
 
 def _socket(request: web.Request) -> web.WebSocketResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -158,6 +159,13 @@ class Conversation:
             turn.begun.set()
             self._talk.stop(name)
             telemetry.caller_turns.labels(outcome).inc()
+
+    async def hang_up(self, *, close: bool) -> None:
+        """The caller has left; `close`: the session was made for it alone."""
+        await self.leave()
+        if close:
+            with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
+                await self._session.close()
 
     async def leave(self) -> None:
         """The caller is gone: stop what it had asked for."""

@@ -65,6 +65,13 @@ class AgentSettings:
         "module:function that makes a Strands agent, once a session; empty: one without tools on "
         "Bedrock",
     )
+    agentcore_port: int = setting(
+        8080,
+        "FIRSTWORD_AGENT_AGENTCORE_PORT",
+        "port of services.agent.agentcore; the managed runtime wants 8080",
+        minimum=1,
+        maximum=65535,
+    )
     script: str = setting(
         "",
         "FIRSTWORD_AGENT_SCRIPT",

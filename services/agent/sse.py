@@ -6,9 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
-
-from aiohttp import web
+from typing import Any, Protocol
 
 from firstword.client import Event, Session
 from firstword.errors import FirstwordError
@@ -25,10 +23,16 @@ HEADERS = {
 KEEPALIVE_S = 15.0  # what is silent for a minute is cut by many a load balancer
 
 
+class Body(Protocol):
+    """Where the bytes of an answer go: aiohttp's response, or another server's."""
+
+    async def write(self, data: bytes) -> None: ...
+
+
 class Lines:
     """The lines of one response, each block whole. Everything raises CallerGone."""
 
-    def __init__(self, response: web.StreamResponse) -> None:
+    def __init__(self, response: Body) -> None:
         self._response = response
         self._watched = Watched()
 
@@ -71,7 +75,7 @@ class Lines:
 class SseOutlet:
     """Writes the events of one turn as `data:` lines."""
 
-    def __init__(self, response: web.StreamResponse) -> None:
+    def __init__(self, response: Body) -> None:
         self.charge: Callable[[str, int], None] = lambda _turn, _characters: None
         """Told of every piece that is written."""
         self._lines = Lines(response)

@@ -16,6 +16,7 @@ from services.agent.source import Ask
 from services.agent.thoughts import Thoughts
 
 MakeAgent = Callable[[], Agent]
+_BREAK = "\n\n"
 
 
 class StrandsSource:
@@ -40,16 +41,12 @@ class StrandsSource:
             "AsyncGenerator[dict[str, Any], None]",
             self._agent.stream_async(prompt.text, cancel_signal=unwanted),
         )
-        thoughts = Thoughts()
+        paragraphs = _Paragraphs()
         try:
             async with aclosing(events):
                 async for event in events:
-                    if piece := thoughts.feed(_text_of(event)):
+                    if piece := paragraphs.feed(event):
                         yield piece
-                    if _ends_a_block(event):
-                        if piece := thoughts.end():
-                            yield piece
-                        thoughts = Thoughts()
         finally:
             unwanted.set()  # tools and the model's own thread, if it has one
 
@@ -64,13 +61,39 @@ def bedrock_agent(model: str, region: str, system_prompt: str, max_tokens: int) 
     return make
 
 
+class _Paragraphs:
+    """What is said in an agent's events: a block of text is a paragraph, which a tool ends, too, so
+    that what was said before the tool is spoken while it runs."""
+
+    def __init__(self) -> None:
+        self._thoughts = Thoughts()
+        self._open = False
+        """Something was said since the last break."""
+        self._over = False
+        """Its block has ended: what is said next is another paragraph."""
+
+    def feed(self, event: dict[str, Any]) -> str:
+        """What is to be spoken now."""
+        raw = event.get("event")
+        kind = raw if isinstance(raw, dict) else {}
+        said = self._thoughts.feed(_text_of(event))
+        if "contentBlockStop" in kind:
+            said += self._thoughts.end()
+            self._thoughts = Thoughts()
+        before = self._break() if said and self._over else ""
+        self._open = self._open or bool(said)
+        self._over = self._open and (self._over or "contentBlockStop" in kind)
+        begins = kind.get("contentBlockStart", {}).get("start") or {}
+        after = self._break() if "toolUse" in begins and self._over else ""
+        return before + said + after
+
+    def _break(self) -> str:
+        self._open = self._over = False
+        return _BREAK
+
+
 def _text_of(event: dict[str, Any]) -> str:
     text = event.get("data")
     if not isinstance(text, str) or event.get("reasoning") or event.get("citation"):
         return ""
     return text
-
-
-def _ends_a_block(event: dict[str, Any]) -> bool:
-    raw = event.get("event")
-    return isinstance(raw, dict) and "contentBlockStop" in raw
