@@ -21,6 +21,7 @@ from firstword.cli import (
     redis_command,
     speak,
     stack,
+    token,
     up,
     voices,
 )
@@ -119,6 +120,8 @@ def parser() -> argparse.ArgumentParser:
     bench.add_commands(what, _count)
     about = "measure what a backend carries, and plan its instances"
     capacity.add_options(add("capacity", capacity.run, about), _positive, _count)
+    sub = add("token", token.run, "make a token for the agent's doors")
+    sub.add_argument("name", metavar="NAME", help="who will use it")
     add("version", _tell_version, "tell the version")
     return top
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -263,3 +264,15 @@ def test_an_interrupt_while_python_imports_is_quiet(
     monkeypatch.setattr("firstword.cli.app.main", interrupted)
     assert firstword.cli.main([]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_token_and_what_the_agent_is_told_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", "web"]) == 0
+    token, told = capsys.readouterr()
+    assert len(token.strip()) >= 40
+    digest = hashlib.sha256(token.strip().encode()).hexdigest()
+    assert f"FIRSTWORD_API_TOKENS=web:{digest}" in told
+    assert main(["token", "web"]) == 0
+    assert capsys.readouterr().out != token
+    assert main(["token", "a:b"]) == 1
+    assert "token's name" in capsys.readouterr().err
