@@ -41,7 +41,9 @@ class Answer(ABC):
                 raise
             except Exception as error:
                 telemetry.logger().warning("invocation broken off", kind=type(error).__name__)
-                await self._write(self._failed(error))
+                told = _told(error, self._sound.id or None)
+                telemetry.synthesis_errors.labels(told.code).inc()
+                await self._write(self._failed(told))
             else:
                 await self._write(self._ended())
             await self._response.write_eof()
@@ -76,7 +78,7 @@ class Answer(ABC):
     def _ended(self) -> Iterable[bytes]:
         return ()
 
-    def _failed(self, _error: Exception) -> Iterable[bytes]:
+    def _failed(self, _error: Error) -> Iterable[bytes]:
         raise _BrokenOff
 
 
@@ -128,17 +130,19 @@ class Events(Answer):
     def _ended(self) -> Iterable[bytes]:
         yield _message(self._sound.complete)
 
-    def _failed(self, error: Exception) -> Iterable[bytes]:
-        id = self._sound.id or None
-        match error:
-            case SynthesisError():
-                told = Error(id, error.code, error.message, error.retryable, error.retry_after_ms)
-            case Stopped():
-                told = Error(id, "draining", GOING, retryable=True)
-            case _:  # its message may hold text
-                told = Error(id, "engine_failed", "the engine failed; try again", retryable=True)
-        telemetry.synthesis_errors.labels(told.code).inc()
-        yield _message(told)
+    def _failed(self, error: Error) -> Iterable[bytes]:
+        yield _message(error)
+
+
+def _told(error: Exception, id: str | None) -> Error:
+    """What a client is told of a failure: of one that is not known, nothing that may hold text."""
+    match error:
+        case SynthesisError():
+            return Error(id, error.code, error.message, error.retryable, error.retry_after_ms)
+        case Stopped():
+            return Error(id, "draining", GOING, retryable=True)
+        case _:
+            return Error(id, "engine_failed", "the engine failed; try again", retryable=True)
 
 
 def _event(fields: dict[str, Any]) -> bytes:
