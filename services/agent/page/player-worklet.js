@@ -1,20 +1,25 @@
 // Plays samples as they arrive. A small buffer is filled before the first sound, and again whenever
-// the samples run out, so that audio that comes in bursts sounds even.
+// the samples run out, so that audio that comes in bursts sounds even; each time it runs dry within
+// a turn the buffer holds twice as much, up to a limit.
 //
 // in:  {samples: Float32Array}  follows what came before
 //      {restart: position}      forget everything from this position on, it comes again
 //      {end: true}              nothing more comes for now: play what is there
-//      {clear: true}            silence, at once; positions begin at 0 again
-// out: {position}               samples played, about 20 times a second
+//      {clear: id}              silence, at once; positions begin at 0 again
+// out: {position}               samples played, about 30 times a second
+//      {sounding: position}     sound begins here, at first or again
 //      {waiting: true}          ran out of samples while more were to come
 //      {drained: true}          all is played
+//      {cleared: id, position}  the last sample that was heard before the silence
 
 const BUFFER_S = 0.08;
-const REPORT_S = 0.05;
+const MAX_BUFFER_S = 0.4;
+const REPORT_S = 0.03;
 
 class Player extends AudioWorkletProcessor {
   constructor() {
     super();
+    this.tail = null; // what is left of a sound that was cut off: it fades within one block
     this.clear();
     this.port.onmessage = ({ data }) => this.take(data);
   }
@@ -27,6 +32,7 @@ class Player extends AudioWorkletProcessor {
     this.skip = 0; // samples that come again and have been heard
     this.filling = true;
     this.ended = false;
+    this.buffer = BUFFER_S;
     this.reportAt = 0;
   }
 
@@ -38,7 +44,9 @@ class Player extends AudioWorkletProcessor {
     } else if (message.end) {
       this.ended = true;
       if (!this.chunks.length) this.port.postMessage({ drained: true });
-    } else if (message.clear) {
+    } else if (message.clear !== undefined) {
+      this.tail = this.filling ? null : this.chunks[0]?.slice(this.offset);
+      this.port.postMessage({ cleared: message.clear, position: this.played });
       this.clear();
     }
   }
@@ -66,7 +74,8 @@ class Player extends AudioWorkletProcessor {
 
   process(_inputs, outputs) {
     const output = outputs[0][0];
-    if (!this.filling || this.ready()) this.fill(output);
+    if (this.tail) this.fade(output);
+    else if (!this.filling || this.ready()) this.fill(output);
     if (currentTime >= this.reportAt) {
       this.reportAt = currentTime + REPORT_S;
       this.port.postMessage({ position: this.played });
@@ -74,9 +83,19 @@ class Player extends AudioWorkletProcessor {
     return true;
   }
 
+  // A waveform that is cut off clicks.
+  fade(output) {
+    const count = Math.min(output.length, this.tail.length);
+    for (let i = 0; i < count; i++) output[i] = this.tail[i] * (1 - (i + 1) / count);
+    this.tail = null;
+  }
+
   ready() {
     const waiting = this.received - this.played;
-    if (waiting >= BUFFER_S * sampleRate || (this.ended && waiting > 0)) this.filling = false;
+    if (waiting >= this.buffer * sampleRate || (this.ended && waiting > 0)) {
+      this.filling = false;
+      this.port.postMessage({ sounding: this.played });
+    }
     return !this.filling;
   }
 
@@ -96,8 +115,9 @@ class Player extends AudioWorkletProcessor {
     }
     if (at < output.length) {
       this.filling = true;
-      this.port.postMessage(this.ended ? { drained: true } : { waiting: true });
+      if (!this.ended) this.buffer = Math.min(2 * this.buffer, MAX_BUFFER_S);
       this.port.postMessage({ position: this.played });
+      this.port.postMessage(this.ended ? { drained: true } : { waiting: true });
     }
   }
 }

@@ -1,4 +1,4 @@
-// The reply's text: it grows token by token, and the sentence that is being heard is marked.
+// The reply's text: it grows token by token, and the word that is being heard is marked.
 
 export class Transcript {
   constructor(element) {
@@ -7,46 +7,70 @@ export class Transcript {
   }
 
   clear() {
-    this.characters = []; // positions count characters, not UTF-16 units
-    this.shown = 0; // characters that stand in `element` before the tail
-    this.segments = [];
+    this.shown = 0; // characters of the reply that stand in `element` before the tail
+    this.words = []; // elements, in order
+    this.firsts = new Map(); // number of a segment → number of its first word
+    this.now = -1;
     this.tail = document.createTextNode("");
     this.element.replaceChildren(this.tail);
   }
 
-  append(text) {
-    this.characters.push(...text);
-    this.tail.data = this.#slice(this.shown);
+  // The reply has more text.
+  grow(reply) {
+    this.tail.data = textOf(reply, this.shown);
   }
 
-  // A sentence begins to sound at `position` (samples from the turn's start).
-  add(segment, position) {
-    const span = document.createElement("span");
-    span.textContent = this.#slice(segment.start, segment.end) || segment.text;
-    this.tail.before(this.#slice(this.shown, segment.start), span);
-    this.shown = Math.max(this.shown, segment.end);
-    this.tail.data = this.#slice(this.shown);
-    this.segments.push({ n: segment.n, position, span });
-  }
-
-  // Where a sentence began to sound.
-  positionOf(n) {
-    return this.segments.find((segment) => segment.n === n)?.position;
-  }
-
-  // The sentence that sounds at `position`: {n, position}, undefined before the first.
-  at(position) {
-    return this.segments.findLast((segment) => segment.position <= position);
-  }
-
-  mark(segment) {
-    for (const { span } of this.segments) {
-      if (span === segment?.span) span.setAttribute("aria-current", "true");
-      else span.removeAttribute("aria-current");
+  // A segment begins to come: from here on its words can be marked.
+  add(reply, segment) {
+    const sentence = document.createElement("span");
+    sentence.className = "sentence";
+    this.firsts.set(segment.n, this.words.length);
+    const characters = [...segment.text];
+    let at = 0;
+    for (const { start, end } of segment.words) {
+      const span = document.createElement("span");
+      span.className = "word";
+      span.textContent = characters.slice(start, end).join("");
+      sentence.append(characters.slice(at, start).join(""), span);
+      this.words.push(span);
+      at = end;
     }
+    sentence.append(characters.slice(at).join(""));
+    this.tail.before(textOf(reply, this.shown, segment.start), sentence);
+    this.shown = Math.max(this.shown, segment.end);
+    this.grow(reply);
   }
 
-  #slice(start, end) {
-    return this.characters.slice(start, end).join("");
+  // Word `word` of segment `n` is being heard.
+  mark(n, word) {
+    const first = this.firsts.get(n);
+    if (first === undefined) return;
+    const next = Math.min(first + word, this.words.length - 1);
+    if (next === this.now) return;
+    const from = Math.min(this.now, next);
+    for (let i = Math.max(0, from); i <= Math.max(this.now, next); i++) {
+      this.words[i].className = i < next ? "word heard" : i === next ? "word now" : "word";
+    }
+    this.now = next;
+  }
+
+  // Nothing sounds any more.
+  rest() {
+    const last = this.words[this.now];
+    if (last) last.className = "word heard";
+  }
+
+  // It was cut off in the word that is marked, or behind it if that was over.
+  cut(over) {
+    const last = this.words[this.now];
+    if (last) last.className = over ? "word heard" : "word";
+    const mark = document.createElement("span");
+    mark.className = "mark";
+    mark.textContent = "interrupted";
+    if (!last) this.element.prepend(mark, " ");
+    else if (over) last.after(" ", mark);
+    else last.before(mark, " ");
   }
 }
+
+const textOf = (reply, start, end) => reply.characters.slice(start, end).join("");
