@@ -12,7 +12,7 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-torch test-containers chaos check format bench bench-pipeline soak clean
+.PHONY: help install demo up test test-torch test-containers chaos drills check format bench bench-pipeline soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test-containers: $(DEV_READY) ## what streams promise, on Redis 7 and 8, Valkey 
 
 chaos: $(DEV_READY) ## nine minutes of killing every part under a hundred sessions (docs/CHAOS.md)
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+drills: $(DEV_READY) ## two minutes of breaking it and following docs/RUNBOOK.md (needs Prometheus)
+	@FIRSTWORD_DRILLS=1 $(BIN)/python -m pytest -q tests/observability/test_drills.py $(ARGS)
 
 check: $(DEV_READY) ## style, types, import contracts, module sizes, full coverage of the cores
 	$(BIN)/ruff check
