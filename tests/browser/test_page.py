@@ -186,11 +186,13 @@ async def test_a_line_that_breaks_is_not_heard(
             cuts = wire.connections
             wire.cut()
             await eventually(partial(lambda n: wire.connections > n, cuts), "it comes back")
+        wire.go_dark()  # as behind a router that forgot the connection: it looks open
+        await visit.page.evaluate("dispatchEvent(new Event('online'))")
         await visit.until_says("Done")
         heard = await visit.heard()
         assert matched(heard, tone(*sentences)) == len(tone(*sentences)), "to the sample"
         assert await visit.text("#reply") == text
-        tell(f"three cuts of the line: {sum(heard.gaps) / RATE:.3f} s of silence heard")
+        tell(f"four breaks of the line: {sum(heard.gaps) / RATE:.3f} s of silence heard")
 
 
 async def test_sound_that_comes_too_slowly_is_waited_for_and_counted(
@@ -251,5 +253,5 @@ async def test_a_token_is_asked_for_and_stays_in_the_tab(
         kept = await visit.page.evaluate("[sessionStorage.length, localStorage.length]")
         assert kept == [1, 0]
         assert "a-secret" not in visit.page.url
-        refused = [said for said in visit.complaints if "401" in said or "WebSocket" in said]
-        assert visit.complaints == refused, "the browser's own words about a refusal"
+        (refusal,) = visit.complaints  # the browser's own words
+        assert "401" in refusal

@@ -307,15 +307,15 @@ function draw() {
   showFigures();
 }
 
-async function listVoices() {
-  const answer = await line.ask("v1/voices");
-  if (!answer.ok) throw new Error(`voices: ${answer.status}`);
-  $("voice").replaceChildren(...optionsOf((await answer.json()).voices));
-  if ($("voice").querySelector('[value="af_heart"]')) $("voice").value = "af_heart";
-}
-
-function begin() {
-  listVoices().catch(() => $("voice").replaceChildren(new Option("the session's voice", "")));
+async function begin() {
+  try {
+    const answer = await line.ask("v1/voices");
+    if (answer.status === 401) return line.onrefused(401);
+    $("voice").replaceChildren(...optionsOf((await answer.json()).voices));
+    if ($("voice").querySelector('[value="af_heart"]')) $("voice").value = "af_heart";
+  } catch {
+    $("voice").replaceChildren(new Option("the session's voice", ""));
+  }
   line.connect();
 }
 

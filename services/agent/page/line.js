@@ -84,9 +84,10 @@ export class Line {
       this.name = event.line ?? "";
       this.onopen();
     } else {
-      if (event.code === "state_lost" && event.turn === undefined) this.forget();
-      this.onevent(event);
       if (event.id) this.from = event.id;
+      const lost = event.code === "state_lost" && event.turn === undefined;
+      if (lost || event.type === "closed") this.forget();
+      this.onevent(event);
     }
   }
 
