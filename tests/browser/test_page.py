@@ -57,11 +57,11 @@ class TappedAgent(AgentService):
 
 @asynccontextmanager
 async def serving(
-    redis_url: str, options: ToneOptions = QUICK, **settings: Any
+    redis_url: str, engine: Callable[[], Synthesizer] | None = None, **settings: Any
 ) -> AsyncIterator[str]:
     """The whole path behind an agent; its address."""
     given = AgentSettings(redis_url=redis_url, http_port=0, **settings)
-    async with Stack(redis_url, tones(options)):
+    async with Stack(redis_url, engine or tones(QUICK)):
         service = await asyncio.to_thread(TappedAgent, given, ScriptedSource)
         stop = asyncio.Event()
         running = asyncio.create_task(service.run(stop))
@@ -201,7 +201,7 @@ async def test_sound_that_comes_too_slowly_is_waited_for_and_counted(
     slow = ToneOptions(ms_per_char=25, chars_per_piece=10, rtf=2)
     text = "This voice is slower than it speaks."
     async with (
-        serving(redis_url, slow) as address,
+        serving(redis_url, tones(slow)) as address,
         visiting(chromium, address, shots) as visit,
     ):
         await ready(visit)
