@@ -60,7 +60,8 @@ bench: $(DEV_READY) ## the benchmarks, with what they measure and on which machi
 bench-pipeline: $(DEV_READY) ## what lies between text and audio: time, CPU, memory; 3 minutes
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
-soak: $(DEV_READY) ## whether memory stays flat over 2,000 sentences of the real voice; half an hour
+soak: $(DEV_READY) ## 100,000 malformed requests at the agent; is memory flat over 2,000 sentences? half an hour
+	@$(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean: ## remove .venv and all that tools left here (not the voices in your cache)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -12,8 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from firstword import settings, telemetry
+from firstword import settings, telemetry, tracing
 from firstword.errors import FirstwordError
 from firstword.loop_watch import LoopWatch
 
@@ -93,6 +95,7 @@ class HttpServer:
         self.address = ""
 
     async def start(self) -> None:
+        logging.getLogger("aiohttp.server").addFilter(_is_no_callers_fault)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True)
         await site.start()
@@ -101,6 +104,12 @@ class HttpServer:
 
     async def stop(self) -> None:
         await self._runner.cleanup()
+
+
+def _is_no_callers_fault(record: logging.LogRecord) -> bool:
+    """aiohttp logs a request that is no HTTP as an error, and quotes it: it may hold a secret."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 def announce_ready(service: str, **fields: Any) -> None:
@@ -130,6 +139,7 @@ def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     A FirstwordError ends the process with status 2 and its sentence.
     """
     telemetry.configure_logging(service, os.environ.get("FIRSTWORD_LOG_LEVEL", "INFO"))
+    tracing.configure(service)
 
     async def supervised() -> None:
         stop = asyncio.Event()

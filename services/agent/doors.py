@@ -29,13 +29,16 @@ RETRY_AFTER_S: Final = 5
 OPENAI: Final = ("/v1/audio/", "/v1/models")
 """Doors that answer in the shapes of OpenAI's API."""
 STATUS: Final = {
+    "failed": 500,
     "model_not_found": 404,
+    "session_closed": 409,
     **dict.fromkeys(("bad_id", "bad_lexicon", "bad_setting", "bad_voice", "lang_mismatch"), 400),
     **dict.fromkeys(("not_opened", "unknown_voice", "unsupported_lang"), 400),
 }
 """What a caller got wrong, though another part of the system found it."""
 CALLER: Final = web.RequestKey("caller", Caller)
 ORIGIN: Final = web.RequestKey("origin", str)
+BEGUN: Final = web.RequestKey("begun", bool)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -61,7 +64,7 @@ class Doors:
     def mount(self, app: web.Application) -> None:
         """Stand before every route of `app`."""
         app.middlewares.append(self._middleware())
-        app.on_response_prepare.append(_tell_origin)
+        app.on_response_prepare.append(_before_headers)
 
     def _middleware(self) -> Any:
         @web.middleware
@@ -81,6 +84,16 @@ class Doors:
             except web.HTTPRequestEntityTooLarge:
                 limit = f"a request may have {MAX_REQUEST_BYTES} bytes: send it in parts"
                 return refused(request, RequestError("too_large", limit))
+            except web.HTTPException:
+                raise
+            except Exception as error:
+                # A fault of ours. The message of an unknown error may hold text: its kind is told.
+                telemetry.logger().error("request_failed", kind=type(error).__name__)
+                if request.get(BEGUN) and request.transport is not None:
+                    request.transport.abort()  # a body without its end says it, too
+                return refused(
+                    request, FirstwordError("failed", "the agent failed: a fault of ours")
+                )
 
         return guard
 
@@ -147,6 +160,7 @@ def _status(error: FirstwordError) -> tuple[int, int | None]:
     return 503, RETRY_AFTER_S if error.retryable else None
 
 
-async def _tell_origin(request: web.Request, response: web.StreamResponse) -> None:
+async def _before_headers(request: web.Request, response: web.StreamResponse) -> None:
+    request[BEGUN] = True
     if (origin := request.get(ORIGIN)) is not None:
         response.headers.update(access.cors_headers(origin))
