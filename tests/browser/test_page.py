@@ -104,7 +104,7 @@ def matched(heard: Heard, expected: npt.NDArray[np.int16]) -> int:
     return at
 
 
-async def test_a_text_is_spoken_while_it_is_written(visit: Visit) -> None:
+async def test_a175_a_text_is_spoken_while_it_is_written(visit: Visit) -> None:
     expected = tone(*SENTENCES)
     await visit.say(TEXT, pace=12)
     await visit.until_heard(RATE // 2)

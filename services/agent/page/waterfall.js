@@ -7,6 +7,7 @@ const ROW = 44;
 const AHEAD = 84;
 const EDGE = 8;
 const LEAST_MS = 4000;
+const PAUSE_MS = 500; // without a token for so long, nothing is being written
 
 export const COLUMNS = [
   ["First token", (segment, reply) => reply.writtenBy(segment.start)],
@@ -31,12 +32,12 @@ function phases(segment, reply, now) {
   return heardFrom === null ? made : [...made, ["heard", heardFrom, heardTo ?? now]];
 }
 
-// What is written and not yet in any segment that sounds.
-function unspoken(reply, now) {
+// What is written and not yet in any segment that sounds. Nobody tells how far it is.
+function unspoken(reply) {
   const from = reply.segments.at(-1)?.end ?? 0;
   if (reply.characters.length <= from || reply.done || reply.over !== null) return null;
   const text = reply.characters.slice(from).join("").trim();
-  return text ? { text, from: reply.writtenBy(from), to: now } : null;
+  return text ? { text, from: reply.writtenBy(from), to: reply.writtenAt } : null;
 }
 
 export class Waterfall {
@@ -54,7 +55,7 @@ export class Waterfall {
 
   draw(reply, now) {
     const width = this.svg.clientWidth || 640;
-    const next = unspoken(reply, now);
+    const next = unspoken(reply);
     this.rows = Math.max(this.rows, reply.segments.length + (next ? 1 : 0), 1);
     const bottom = AXIS + this.rows * ROW;
     const height = bottom + AHEAD;
@@ -77,6 +78,7 @@ export class Waterfall {
     if (next) {
       const top = AXIS + reply.segments.length * ROW;
       parts.push(...row(top, next.text, width), bar("writing", x(next.from), x(next.to), top + 19));
+      if (now - next.to > PAUSE_MS) parts.push(bar("queued", x(next.to), x(now), top + 19));
     }
     parts.push(...this.#ahead(reply, x, bottom, height, width));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
