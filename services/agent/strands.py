@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -43,12 +44,25 @@ class StrandsSource:
         )
         paragraphs = _Paragraphs()
         try:
-            async with aclosing(events):
-                async for event in events:
-                    if piece := paragraphs.feed(event):
-                        yield piece
+            async for event in events:
+                if piece := paragraphs.feed(event):
+                    yield piece
         finally:
             unwanted.set()  # tools and the model's own thread, if it has one
+            await _run_out(events)
+
+
+async def _run_out(events: AsyncGenerator[dict[str, Any], None]) -> None:
+    """End an agent where it waits next.
+
+    Closed between two events its inner generators would be left to the garbage collector, which
+    OpenTelemetry takes for an error: it says so, with a traceback, for every answer that is cut.
+    """
+    async with aclosing(events):
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(0):
+                async for _ in events:
+                    pass
 
 
 def bedrock_agent(model: str, region: str, system_prompt: str, max_tokens: int) -> MakeAgent:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
@@ -21,11 +20,8 @@ PIECE_S = 0.002
 class ThinkingModel(Model):
     """Asked with `prompt`, it answers that it heard it, and how many messages it knows of.
 
-    `hang`, `fail` in a prompt: it says a word, and waits for ever, or breaks.
+    To `hang` and `fail` it says a word, and waits for ever, or breaks.
     """
-
-    def __init__(self) -> None:
-        self.closed = threading.Event()
 
     def update_config(self, **_config: Any) -> None:
         """It has no settings."""
@@ -43,26 +39,24 @@ class ThinkingModel(Model):
         last = messages[-1]["content"]
         answered = any("toolResult" in block for block in last)
         yield {"messageStart": {"role": "assistant"}}
-        try:
-            if answered:
-                async for event in _text("And that is all."):
-                    yield event
-            else:
-                for event in _thoughts():
-                    yield event
-                async for event in _reply(last[0]["text"], len(messages)):
-                    yield event
-                for event in _tool_use():
-                    yield event
-        finally:
-            self.closed.set()
+        if answered:
+            async for event in _text("And that is all."):
+                yield event
+        else:
+            for event in _thoughts():
+                yield event
+            async for event in _reply(last[0]["text"], len(messages)):
+                yield event
+            for event in _tool_use():
+                yield event
         yield {"messageStop": {"stopReason": "end_turn" if answered else "tool_use"}}
 
 
 async def _reply(prompt: str, messages: int) -> AsyncGenerator[StreamEvent, None]:
-    if "fail" in prompt or "hang" in prompt:
+    newest = prompt.split("\n")[-1]  # those before it were never answered
+    if newest in ("fail", "hang"):
         yield {"contentBlockDelta": {"delta": {"text": "Well. "}}}
-        if "fail" in prompt:
+        if newest == "fail":
             raise ConnectionError(SECRET)
         await asyncio.sleep(3600)
     async for event in _text(f"I heard {prompt} as message {messages}. "):
