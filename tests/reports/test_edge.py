@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
 import aiohttp
@@ -44,6 +45,12 @@ def slow(transport: asyncio.BaseTransport | None) -> asyncio.ReadTransport:
 # -- to the last sound ----------------------------------------------------------------------------
 
 
+async def _open_without_pace(stack: Stack) -> None:
+    """By the way in that the agent takes too: two have no order between them."""
+    await eventually(stack.firstword.streams.partitions, "the segmenter has started")
+    await stack.firstword.session("demo", pace="none").open()
+
+
 async def _finished(stack: Stack, session: str) -> None:
     """All is said and stored: a publisher that closed a connection now would be too early."""
 
@@ -62,7 +69,7 @@ async def test_a007_a008_a_slow_reader_of_events_gets_a_minute_of_speech_whole(
         serving(redis_url, tokens_per_second=0) as agent,
     ):
         body = {"text": TEXT, "session": "demo", "mode": "batch"}
-        await stack.firstword.session("demo", pace="none").open()
+        await _open_without_pace(stack)
         async with agent.post("/invocations", json=body) as response:
             assert response.connection is not None
             transport = slow(response.connection.transport)
@@ -82,7 +89,7 @@ async def test_a008_a_slow_caller_is_not_hung_up_on(redis_url: str) -> None:
         serving(redis_url, tokens_per_second=0) as agent,
         agent.ws_connect("/ws?session=demo") as socket,
     ):
-        await stack.firstword.session("demo", pace="none").open()
+        await _open_without_pace(stack)
         await socket.send_json({"type": "say", "text": TEXT, "mode": "batch"})
         assert socket._response.connection is not None
         transport = slow(socket._response.connection.transport)
@@ -187,3 +194,46 @@ async def test_a066_a_stream_of_events_is_never_silent_for_long(
     chunks = [base64.b64decode(e["data"]) for e in events if e["type"] == "audio_chunk"]
     assert b"".join(chunks) == b"".join(tone_pcm(text, options=ToneOptions()) for text in SENTENCES)
     assert events[-1]["reason"] == "complete"
+
+
+# -- the first sound ------------------------------------------------------------------------------
+
+
+async def test_a160_the_first_frame_is_small_and_they_grow(redis_url: str) -> None:
+    async with (
+        Stack(redis_url, lambda: ToneSynthesizer(MINUTE)) as stack,
+        serving(stack.redis_url, tokens_per_second=0) as agent,
+        agent.ws_connect("/ws") as socket,
+    ):
+        await socket.send_json({"type": "say", "text": SENTENCES[0]})
+        frames = await frames_until(socket, "segment_done")
+    sizes = [len(frame) // 2 for frame in frames if isinstance(frame, bytes)]
+    assert sizes[0] <= 0.04 * 24_000
+    assert all(later <= 2 * sooner for sooner, later in pairwise(sizes)), "never a jump"
+    assert max(sizes) > 4 * sizes[0]
+
+
+async def test_a166_a_listener_that_comes_late_hears_the_turn_from_its_start(
+    stack: Stack,
+) -> None:
+    async with serving(stack.redis_url, tokens_per_second=0) as agent:
+        where = "/v1/sessions/demo"
+        async with agent.get(f"{where}/events") as early:
+            body = {"text": TEXT, "turn": "t", "seq": 0}
+            assert (await agent.post(f"{where}/text", json=body)).status == 202
+            heard = events_of(early)
+            async for event in heard:
+                if event["type"] == "audio_chunk":
+                    break  # it sounds, and is not over
+            async with agent.get(f"{where}/events") as late:
+                assert (
+                    await agent.post(f"{where}/end", json={"turn": "t", "seq": 1})
+                ).status == 202
+                events = []
+                async for event in events_of(late):
+                    events.append(event)
+                    if event["type"] == "turn_done":
+                        break
+    assert events[0]["type"] == "turn_started"
+    chunks = [base64.b64decode(event["data"]) for event in events if event["type"] == "audio_chunk"]
+    assert b"".join(chunks) == b"".join(map(tone_pcm, SENTENCES))
