@@ -1,0 +1,64 @@
+"""What is there before anything runs, and stays when all of it is gone: weights and images."""
+
+from __future__ import annotations
+
+import hashlib
+
+import aws_cdk as cdk
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from deploy.aws.settings import Deployment
+from firstword.assets import load_manifest
+
+KEPT_IMAGES = 10
+
+
+def images(made: Deployment) -> tuple[str, ...]:
+    """The images of a deployment, by the last part of their repositories' names."""
+    agents = {"ecs": "agent", "agentcore": "agentcore"}
+    return ("segmenter", "tts_gateway", "inference", agents[made.agent])
+
+
+def weights_prefix() -> str:
+    """Where this version's weights lie in the bucket: other files have another place.
+
+    The container checks each file against the sha256 in `firstword/assets.json`; this name is made
+    of those same sums, so that a change of weights is a change of the model.
+    """
+    manifest = load_manifest()
+    sums = "\n".join(f"{file.sha256}  {file.name}" for file in manifest.files)
+    return f"{manifest.version}-{hashlib.sha256(sums.encode()).hexdigest()[:12]}/"
+
+
+class Base(cdk.Stack):
+    """`firstword-base`: the weights' bucket and a repository for each image."""
+
+    def __init__(self, scope: Construct, made: Deployment, **options: object) -> None:
+        super().__init__(scope, f"{made.name}-base", **options)
+        self.weights = s3.Bucket(
+            self,
+            "Weights",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            versioned=True,
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+        self.repositories = {name: self._repository(made, name) for name in images(made)}
+        place = self.weights.s3_url_for_object(weights_prefix())
+        cdk.CfnOutput(self, "WeightsPlace", value=place, description="upload the weights here")
+
+    def _repository(self, made: Deployment, name: str) -> ecr.Repository:
+        repository = ecr.Repository(
+            self,
+            f"Images-{name}",
+            repository_name=f"{made.name}/{name}",
+            image_scan_on_push=True,
+            image_tag_mutability=ecr.TagMutability.IMMUTABLE,
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+        repository.add_lifecycle_rule(max_image_count=KEPT_IMAGES)
+        cdk.CfnOutput(self, f"Repository-{name}", value=repository.repository_uri)
+        return repository
