@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from firstword import keys, server_errors, watch
+from firstword import keys, server_errors, traceparent, watch
 from firstword import messages as m
 from firstword.errors import FirstwordError
 from firstword.outbox import Outbox, Piece
@@ -102,7 +102,8 @@ class Publisher:
         turn = keys.check_name("turn", message.turn or "")
         async with self.order:
             self.check_open(turn)
-            piece = dataclasses.replace(message, seq=self._next_seq.setdefault(turn, 0))
+            seq = self._next_seq.setdefault(turn, 0)
+            piece = dataclasses.replace(message, seq=seq, traceparent=traceparent.current())
             self._outbox.check(piece)
             if piece.seq == 0 and not self._outbox.empty:
                 # Were the turns before it lost, it would be spoken before them.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from firstword import messages as m
-from firstword import telemetry
+from firstword import telemetry, tracing
 from firstword.client import Event, Listener, Manner, Session
 from firstword.errors import FirstwordError
 from services.agent.core import RequestError, Say
@@ -85,7 +85,8 @@ class Conversation:
         A source that fails is reported to the caller, and what it wrote is spoken.
         """
         try:
-            await self._publish(turn)
+            with tracing.span("firstword.reply"):
+                await self._publish(turn)
         finally:
             turn.begun.set()
         turn.written = True

@@ -17,6 +17,7 @@ from firstword.ids import START, seconds_between
 from firstword.outbox import NO_MORE, TAKEN_FIELDS
 from firstword.ownership import offer
 from firstword.streams import Streams
+from firstword.tracing import TurnTrace, at
 from services.segmenter.session import Session
 from services.segmenter.turns import (
     CancelTurns,
@@ -151,7 +152,7 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     held.session.committed(queued)
     held.position = held.seen
     held.pending_from = None
-    _measure(written, last_id.decode())
+    _measure(name, written, last_id.decode())
     if to_gateway:
         await _call(streams, held, worker)
 
@@ -214,12 +215,14 @@ def _arguments(output: Output, name: str) -> list[Any]:
             return []
 
 
-def _measure(outputs: Sequence[Output], last_id: str) -> None:
+def _measure(name: str, outputs: Sequence[Output], last_id: str) -> None:
     for output in outputs:
         match output:
-            case ForGateway(m.Segment(first=True, opened_at=opened_at, traceparent=trace)):
+            case ForGateway(m.Segment(first=True, turn=turn, opened_at=opened_at) as segment):
                 took_s = max(0.0, seconds_between(opened_at, last_id))
-                telemetry.segmentation.observe(took_s, telemetry.trace_of(trace))
+                trace = TurnTrace(segment.traceparent, name, turn, opened_at)
+                telemetry.segmentation.observe(took_s, trace.exemplar)
+                trace.record("segmentation", at(opened_at), at(last_id))
             case ForListeners(m.ErrorEvent(code=code)):
                 telemetry.count_error(code)
             case CancelTurns():

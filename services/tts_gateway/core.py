@@ -13,7 +13,6 @@ from firstword import codec
 from firstword import messages as m
 from firstword import session_protocol as wire
 from firstword.errors import FirstwordError, UpstreamError
-from firstword.ids import START
 from firstword.session_protocol import Frame
 from services.tts_gateway.actions import (
     CLOSED,
@@ -87,11 +86,6 @@ class Speech:
         if self._work is not None:
             return self._work.segment.turn
         return "" if self._ending is None else self._ending.turn
-
-    @property
-    def opened_at(self) -> str:
-        """Entry id of the first text of the turn in hand: where TTFA begins."""
-        return START if self._work is None else self._work.segment.opened_at
 
     def wait_before(self, message: m.Segments, now: float) -> float:
         """Seconds to wait before this entry, so that audio is not made too far ahead."""

@@ -16,6 +16,7 @@ from firstword.ids import START, id_after
 from firstword.ownership import new_token
 from firstword.poison import Poison
 from firstword.streams import Entry, Streams
+from firstword.tracing import TurnTrace
 from services.tts_gateway.actions import CLOSED, Action, Close, Commit, Connect, Disconnect, Send
 from services.tts_gateway.backlog import Backlog, speech_seconds
 from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened, Renewed
@@ -61,6 +62,7 @@ class SessionRunner:
         self._connection = Connection(upstream, self._inbox.put_nowait)
         self._backlog: Backlog[Entry] = Backlog()
         self._segment: m.Segment | None = None  # the last one begun
+        self._trace = TurnTrace(None, session, "", START)
         self._read = START
         self._stopping = False
         self._closed = False
@@ -226,9 +228,16 @@ class SessionRunner:
                 actions = self._decide(self._core.begin, entry.id, message, _now())
             self._backlog.drop()
             if isinstance(message, m.Segment):
-                self._segment = message
+                self._begun(message)
             await self._perform(actions)
         return 0.0
+
+    def _begun(self, segment: m.Segment) -> None:
+        """It is the one in hand now."""
+        self._segment = segment
+        if segment.turn != self._trace.turn:
+            told = segment.traceparent, self._session, segment.turn, segment.opened_at
+            self._trace = TurnTrace(*told)
 
     async def _decode(self, entry: Entry) -> m.Segments | None:
         """What an entry says; None for what nobody here can use."""
@@ -368,9 +377,8 @@ class SessionRunner:
             commit,
             first_id,
             took_s,
-            opened_at=self._core.opened_at,
             ahead_s=self._core.pace.ahead(_now()) if realtime else None,
-            traceparent=None if self._segment is None else self._segment.traceparent,
+            trace=self._trace,
         )
 
 

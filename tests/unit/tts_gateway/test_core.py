@@ -342,16 +342,10 @@ def test_what_asks_for_nothing_is_passed_over() -> None:
 
 def test_nothing_in_hand() -> None:
     speech = Speech("s", Limits(), {})
-    assert (speech.idle, speech.turn, speech.opened_at) == (True, "", "0-0")
+    assert (speech.idle, speech.turn) == (True, "")
     assert speech.timer() is None
     assert speech.cancelled() == []
     assert speech.receive(b"ab", False, 0.0) == []  # no connection of ours
-
-
-def test_the_first_text_of_the_turn_in_hand_is_known() -> None:
-    world = World([segment(1)])
-    world.begin()
-    assert world.speech.opened_at == "1000000000000-0"
 
 
 def test_a_connection_is_freed_when_nothing_is_to_do() -> None:

@@ -1,0 +1,89 @@
+"""Traces are exported where the environment says, and cost nothing where it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import structlog
+from aiohttp import web
+
+from firstword import traceparent, tracing
+from firstword.runtime import HttpServer
+from tests.support import eventually
+
+EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+
+
+@pytest.fixture(autouse=True)
+def off_again() -> Iterator[None]:
+    yield
+    tracing.use(None)
+
+
+@pytest.fixture
+async def collector() -> AsyncIterator[tuple[str, list[bytes]]]:
+    """One that takes spans by OTLP over HTTP, and what came."""
+    came: list[bytes] = []
+
+    async def take(request: web.Request) -> web.Response:
+        came.append(await request.read())
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", take)
+    http = HttpServer(app, "127.0.0.1", 0)
+    await http.start()
+    yield f"http://{http.address}", came
+    await http.stop()
+
+
+async def test_spans_are_exported_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, collector: tuple[str, list[bytes]]
+) -> None:
+    url, came = collector
+    monkeypatch.setenv(tracing.ENDPOINT, url)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    await asyncio.to_thread(tracing.configure, "gateway")  # services do it before their loop runs
+    trace = tracing.TurnTrace(None, "s", "t", "1700000000000-0")
+    await asyncio.to_thread(trace.record, "turn", 1.7e9, 1.7e9 + 1, outcome="complete")
+    await eventually(lambda: came, "the collector has a span")
+    assert b"firstword.turn" in came[0]
+    assert b"firstword-gateway" in came[0]
+
+
+def test_without_an_endpoint_there_are_none() -> None:
+    tracing.configure("gateway", {})
+    trace = tracing.TurnTrace(None, "s", "t", "1-0")
+    trace.record("turn", 0, 1)
+    assert trace.exemplar is None
+    with tracing.span("firstword.reply"):
+        assert traceparent.current() is None
+
+
+def test_where_the_extra_is_not_installed_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, EXPORTER, None)
+    with structlog.testing.capture_logs() as logs:
+        tracing.configure("gateway", {tracing.ENDPOINT: "http://127.0.0.1:1"})
+    [line] = logs
+    assert line["event"] == "tracing_not_installed"
+    assert "firstword[tracing]" in line["remedy"]
+
+
+def test_a_traceparent_that_is_none_after_all_makes_a_trace_of_the_turns_own() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    tracing.use(TracerProvider())
+    own = tracing.TurnTrace(None, "s", "t", "1-0")
+    other = tracing.TurnTrace(f"00-{'a' * 32}-not hexadecimal-01", "s", "t", "1-0")
+    assert own.exemplar is not None
+    assert other.exemplar == own.exemplar
+
+
+def test_no_exporter_is_imported_for_nothing() -> None:
+    told = "import sys, firstword.tracing; print([n for n in sys.modules if 'otlp' in n])"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
