@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -72,6 +73,8 @@ class Visit:
     page: Page
     shots: Path
     complaints: list[str] = field(default_factory=list)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    """What the page said to the agent."""
 
     async def until(self, condition: str, description: str) -> Any:
         """Wait for a JavaScript expression."""
@@ -117,6 +120,12 @@ async def visiting(
     """
     page = await chromium.new_page(**context)
     visit = Visit(page, shots)
+    page.on(
+        "websocket",
+        lambda socket: socket.on(
+            "framesent", lambda frame: visit.sent.append(json.loads(frame)) if frame else None
+        ),
+    )
     page.on("pageerror", lambda error: visit.complaints.append(str(error)))
     page.on(
         "console",

@@ -195,6 +195,25 @@ async def test_a_line_that_breaks_is_not_heard(
         tell(f"four breaks of the line: {sum(heard.gaps) / RATE:.3f} s of silence heard")
 
 
+async def test_a_line_that_is_away_for_too_long_is_told(
+    redis_url: str, chromium: Browser, shots: Path
+) -> None:
+    async with (
+        serving(redis_url, resume_s=0.01) as address,
+        Proxy(f"http://{address}") as wire,
+        visiting(chromium, wire.url.removeprefix("redis://"), shots) as visit,
+    ):
+        await ready(visit)
+        await visit.say("Nobody will wait for this. " * 8, pace=15)
+        await visit.until_heard(RATE // 4)
+        wire.cut()
+        await visit.until_says("The line was away for too long")
+        await ready(visit)
+        await visit.say("Now it works.", pace=0)
+        await visit.until_says("Done")
+        assert await visit.text("#reply") == "Now it works."
+
+
 async def test_sound_that_comes_too_slowly_is_waited_for_and_counted(
     redis_url: str, chromium: Browser, shots: Path
 ) -> None:

@@ -66,8 +66,14 @@ async def test_everything_is_done_by_keyboard(visit: Visit) -> None:  # noqa: F8
     await page.keyboard.type("No mouse is here. " * 5)
     await page.keyboard.press("Control+Enter")
     await visit.until_heard(RATE // 4)
+    await page.keyboard.press("Control+Enter")  # and again, in the middle of it
+    await visit.until("heard.blocks.length && statusLine() === 'Speaking'", "it speaks again")
     await page.keyboard.press("Escape")
-    await visit.until_says("Interrupted")
+    await visit.until_says("Interrupted; you heard")
+    first, cancelled, second, stopped = visit.sent
+    assert [frame["type"] for frame in visit.sent] == ["say", "cancel", "say", "cancel"]
+    assert (cancelled["turn"], stopped["turn"]) == (first["turn"], second["turn"])
+    assert cancelled["played"]["samples"] > 0
     await visit.until("!document.getElementById('receipt').hidden", "the receipt is there")
     assert await page.evaluate("document.activeElement.id") == "text", "focus stays where it was"
 

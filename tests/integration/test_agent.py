@@ -297,6 +297,8 @@ async def test_the_page_and_what_it_needs(agent: aiohttp.ClientSession) -> None:
         async with agent.get(path) as response:
             assert response.status == 200
             found[path] = response.content_type
+            policy = response.headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self'; ")
     assert set(found.values()) == {"text/html", "text/javascript", "text/css"}
     async with agent.get("/v1/voices") as response:
         voices = (await response.json())["voices"]

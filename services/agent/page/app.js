@@ -27,6 +27,7 @@ let clock = new ServerClock();
 let reply = null; // the last one that was asked for; it is on while `reply.over` is null
 let says = null; // what was sent for it
 let queue = []; // modes still to be spoken
+let presses = 0; // of Speak
 const cancels = new Map(); // name of a turn → {frame, reply, silentMs, sentAt}, until its receipt
 
 const on = () => reply !== null && reply.over === null;
@@ -121,7 +122,7 @@ player.onposition = (position) => {
   if (reply.soundedAt !== null) {
     const heard = reply.played(position, at);
     if (heard) transcript.mark(heard.segment.n, heard.word);
-    reply.ahead.push({ at, seconds: Math.max(0, reply.received - position) / reply.rate });
+    reply.see(position, at);
   }
 };
 
@@ -142,15 +143,17 @@ player.ondrained = () => {
 
 // -- what a person does -----------------------------------------------------------------------------
 
-function speak() {
+async function speak() {
   if (!line.open || !$("form").reportValidity()) return;
   const mode = new FormData($("form")).get("mode");
+  const mine = ++presses;
+  if (on()) await interrupt();
+  if (mine !== presses) return; // pressed again meanwhile
   queue = mode === "both" ? [...MODES] : [mode];
   ask();
 }
 
 async function ask() {
-  if (on()) interrupt();
   const mode = queue.shift();
   const what = {
     text: $("text").value,
@@ -274,6 +277,8 @@ function showReceipt({ heard }, { silentMs, sentAt }) {
   if (heard && reply.rate) figures.push(`${(heard.samples / reply.rate).toFixed(2)} s heard`);
   $("receipt-figures").textContent = `${figures.join(", ")}.`;
   $("receipt").hidden = false;
+  const count = words ? words.split(/\s+/).length : 0;
+  tell(`Interrupted; you heard ${count === 1 ? "one word" : `${count} words`}`);
 }
 
 function showFigures() {

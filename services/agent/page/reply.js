@@ -4,6 +4,8 @@
 
 import { timesOf, wordsOf } from "./words.js";
 
+const AHEAD_KEPT = 1000;
+
 // Entry ids are times of the server's clock. The event that came the quickest tells how far the two
 // clocks are apart; what the network took of it is all that is wrong.
 export class ServerClock {
@@ -133,6 +135,12 @@ export class Reply {
     const seconds = (position - segment.position) / this.rate;
     const word = Math.max(0, segment.begins.findLastIndex((begin) => begin <= seconds));
     return { segment, word, over: segment.ends[word] <= seconds };
+  }
+
+  // How much audio is there beyond `position` now. Of a long turn it is known less closely.
+  see(position, now) {
+    this.ahead.push({ at: now, seconds: Math.max(0, this.received - position) / this.rate });
+    if (this.ahead.length > AHEAD_KEPT) this.ahead = this.ahead.filter((_, i) => i % 2 === 0);
   }
 
   // When the character at this place of the text was there.

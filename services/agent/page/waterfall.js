@@ -7,6 +7,7 @@ const ROW = 44;
 const AHEAD = 84;
 const EDGE = 8;
 const LEAST_MS = 4000;
+const LIVE_ROWS = 16; // of a long turn, while it goes on
 const PAUSE_MS = 500; // without a token for so long, nothing is being written
 
 export const COLUMNS = [
@@ -56,7 +57,9 @@ export class Waterfall {
   draw(reply, now) {
     const width = this.svg.clientWidth || 640;
     const next = unspoken(reply);
-    this.rows = Math.max(this.rows, reply.segments.length + (next ? 1 : 0), 1);
+    const first = reply.over === null ? Math.max(0, reply.segments.length - LIVE_ROWS) : 0;
+    const segments = reply.segments.slice(first);
+    this.rows = Math.max(this.rows, segments.length + (next ? 1 : 0), 1);
     const bottom = AXIS + this.rows * ROW;
     const height = bottom + AHEAD;
     const until = reply.over ?? now;
@@ -69,14 +72,14 @@ export class Waterfall {
     if (reply.soundedAt !== null) upright("first", reply.soundedAt);
     if (reply.done || reply.over !== null) upright("complete", reply.writtenAt ?? reply.over);
     if (reply.over === null) upright("present", now);
-    reply.segments.forEach((segment, i) => {
-      parts.push(...row(AXIS + i * ROW, `${i + 1}  ${segment.text.trim()}`, width));
+    segments.forEach((segment, i) => {
+      parts.push(...row(AXIS + i * ROW, `${first + i + 1}  ${segment.text.trim()}`, width));
       for (const [name, from, to] of phases(segment, reply, until)) {
         parts.push(bar(name, x(from), x(to), AXIS + i * ROW + (name === "heard" ? 33 : 19)));
       }
     });
     if (next) {
-      const top = AXIS + reply.segments.length * ROW;
+      const top = AXIS + segments.length * ROW;
       parts.push(...row(top, next.text, width), bar("writing", x(next.from), x(next.to), top + 19));
       if (now - next.to > PAUSE_MS) parts.push(bar("queued", x(next.to), x(now), top + 19));
     }
