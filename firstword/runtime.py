@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web, web_urldispatcher
 from aiohttp.http_exceptions import HttpProcessingError
 
 from firstword import settings, telemetry, tracing
@@ -104,6 +104,21 @@ class HttpServer:
 
     async def stop(self) -> None:
         await self._runner.cleanup()
+
+
+async def _expect(request: web.Request) -> None:
+    """What `Expect: 100-continue` waits for. Any other value is refused."""
+    if request.version != HttpVersion11:
+        return
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        raise web.HTTPExpectationFailed(text="Expect can only be 100-continue")
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # that was not yet the answer
+
+
+# aiohttp's own quotes the value, and fails with status 500 and a trace where that is no text.
+# Routes can be given another one, but not what answers where there is no route.
+web_urldispatcher._default_expect_handler = _expect
 
 
 def _is_no_callers_fault(record: logging.LogRecord) -> bool:

@@ -87,6 +87,8 @@ class Doors:
             except web.HTTPException:
                 raise
             except Exception as error:
+                if isinstance(error, ConnectionError) and _is_gone(request):
+                    return web.Response(status=499)  # nobody reads it
                 # A fault of ours. The message of an unknown error may hold text: its kind is told.
                 telemetry.logger().error("request_failed", kind=type(error).__name__)
                 if request.get(BEGUN) and request.transport is not None:
@@ -158,6 +160,10 @@ def _status(error: FirstwordError) -> tuple[int, int | None]:
     if isinstance(error, RequestError):
         return 400, None
     return 503, RETRY_AFTER_S if error.retryable else None
+
+
+def _is_gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 async def _before_headers(request: web.Request, response: web.StreamResponse) -> None:

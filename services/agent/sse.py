@@ -129,6 +129,7 @@ async def speak(
     turn = conversation.begin(say)
     await outlet.start(shown, turn.name, say.mode)
     failure: FirstwordError | None = None
+    gone = False
     try:
         async with asyncio.TaskGroup() as tasks:
             beside = [
@@ -141,7 +142,9 @@ async def speak(
     except* FirstwordError as group:
         failure = next(e for e in group.exceptions if isinstance(e, FirstwordError))
     except* CallerGone:
-        raise CallerGone from None
+        gone = True
+    if gone:
+        raise CallerGone
     if failure is not None:
         conversation.end(turn.name, "failed")
         await outlet.error(turn.name, failure)

@@ -154,7 +154,7 @@ class Line:
                     tasks.create_task(self._talk())
                     await self._listen(socket)
                     raise CallerGone  # stops what is being heard
-            except* CallerGone:
+            except* (CallerGone, ConnectionError):
                 pass
             finally:
                 self._outlet.disconnect()

@@ -118,7 +118,7 @@ class _Session:
             case m.Cancel():
                 await self._cancel(message.turn)
             case m.Close():
-                await asyncio.gather(*self._jobs.values())
+                await asyncio.gather(*self._jobs.values(), return_exceptions=True)
                 await self.publish(m.Closed(reason="closed"))
             case _:
                 pass  # it loses nothing, so it need not know where its listeners are
