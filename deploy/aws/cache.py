@@ -50,6 +50,7 @@ class Cache(Construct):
         self.group = elasticache.CfnReplicationGroup(
             self,
             "Valkey",
+            replication_group_id=made.name,  # its snapshots are found by it
             replication_group_description=f"{made.name}: text and audio streams",
             engine="valkey",
             engine_version=VERSION,

@@ -21,6 +21,7 @@ from firstword.cli import (
     redis_command,
     speak,
     stack,
+    teardown,
     token,
     up,
     voices,
@@ -122,6 +123,8 @@ def parser() -> argparse.ArgumentParser:
     capacity.add_options(add("capacity", capacity.run, about), _positive, _count)
     sub = add("token", token.run, "make a token for the agent's doors")
     sub.add_argument("name", metavar="NAME", help="who will use it")
+    about = "take a deployment on AWS away, and tell what still costs"
+    teardown.add_options(add("teardown", teardown.run, about))
     add("version", _tell_version, "tell the version")
     return top
 
