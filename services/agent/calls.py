@@ -162,10 +162,12 @@ class Calls:
         held.sockets += 1
         if held.given_up is not None:
             held.given_up.cancel()
-        await held.line.take_over()
-        if held.line.name in self._lines:
-            return held
-        return None  # the caller had hung up meanwhile
+        try:
+            await held.line.take_over()
+        except BaseException:  # this caller is gone too
+            self._left(held)
+            raise
+        return held if held.line.name in self._lines else None
 
     def _left(self, held: _Held) -> None:
         """A socket is gone."""

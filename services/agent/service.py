@@ -32,7 +32,8 @@ PAGE_KINDS = {
 PAGE_HEADERS = {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
@@ -87,6 +88,7 @@ class AgentService:
             finally:
                 await http.stop()
                 pinging.cancel()
+            self._sessions.stop()
             await self._calls.stop()
             await self._speech.stop()
 

@@ -48,6 +48,12 @@ class Sessions:
         self._settings = settings
         self._doors = doors
         self._publishers: OrderedDict[str, _Publisher] = OrderedDict()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        """Nobody publishes any more."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/v1/sessions/{session}/events", self.events)
@@ -113,9 +119,9 @@ class Sessions:
     async def _append(self, publisher: _Publisher, message: Published) -> None:
         parts: list[Published] = [message]
         if isinstance(message, m.Text):
-            self._doors.spend(publisher.caller, len(message.text))
             parts = _parts(message)
             await publisher.room.enter(message.text, publisher.last_id, wait=False)
+            self._doors.spend(publisher.caller, len(message.text))
         for part in parts:
             publisher.last_id = await self._once(part)
 
@@ -140,7 +146,6 @@ class Sessions:
     def _publisher(self, caller: Caller, full: str) -> _Publisher:
         """The session's one publisher. Raises AccessError if the caller may have no more."""
         now = asyncio.get_running_loop().time()
-        self._forget_idle(now)
         publisher = self._publishers.get(full)
         if publisher is None:
             if len(self._publishers) >= PUBLISHERS:
@@ -152,16 +157,25 @@ class Sessions:
             publisher = self._publishers[full] = _Publisher(caller, room)
         publisher.used_at = now
         self._publishers.move_to_end(full)
+        self._sweep_soon()
         return publisher
 
-    def _forget_idle(self, now: float) -> None:
+    def _sweep_soon(self) -> None:
+        if self._sweeping is None and self._publishers:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(IDLE_S / 8, self._forget_idle)
+
+    def _forget_idle(self) -> None:
         """Those that were used last are at the end."""
+        self._sweeping = None
+        now = asyncio.get_running_loop().time()
         for full, publisher in list(self._publishers.items()):
             if publisher.used_at + IDLE_S > now:
                 break
             if not publisher.requests:
                 del self._publishers[full]
                 self._doors.leave(publisher.caller, full)
+        self._sweep_soon()
 
 
 def _parts(message: m.Text) -> list[Published]:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, nullcontext
 
+from firstword import telemetry
 from services.agent.core import Say
 from services.agent.memory import Memory, MemoryLimits
 from services.agent.scripted import ScriptedSource
@@ -49,7 +50,8 @@ class Talk:
                     async for piece in pieces:
                         yield piece
         finally:
-            del self._writing[turn]
+            if self._writing.get(turn) is writing:  # two callers may name their turns alike
+                del self._writing[turn]
 
     def stop(self, turn: str) -> None:
         """Nobody wants the rest of this turn: if it is being written, its source is closed now."""
@@ -67,8 +69,13 @@ class Talk:
             tokens_per_second=say.tokens_per_second,
             messages=self.memory.messages(turn),
         )
+        clock = asyncio.get_running_loop().time
+        asked_at: float | None = clock() if asked else None
         async with aclosing(source.stream(ask)) as pieces:
             while (piece := await writing.next(pieces, patience_s)) is not None:
+                if asked_at is not None:
+                    telemetry.model_first_text.observe(clock() - asked_at)
+                    asked_at = None
                 self.memory.write(turn, piece)
                 yield piece
 

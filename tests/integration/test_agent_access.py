@@ -162,6 +162,30 @@ async def test_so_many_sessions_and_characters(redis_url: str, path: PathDouble)
         await eventually(free, "who hangs up makes room")
 
 
+async def test_a_session_that_is_published_to_counts_for_a_while(
+    redis_url: str, path: PathDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.agent.sessions.IDLE_S", 0.5)
+    async with serving(redis_url, api_tokens=TOKENS, max_sessions=1) as agent:
+
+        async def publish(session: str) -> int:
+            where = f"/v1/sessions/{session}/flush"
+            return await status(agent, "POST", where, headers=bearer(ALICE))
+
+        assert await publish("one") == await publish("one") == 202
+        assert await publish("two") == 429
+
+        async def connected() -> bool:
+            try:
+                async with agent.ws_connect("/ws?session=two", headers=bearer(ALICE)):
+                    return True
+            except aiohttp.WSServerHandshakeError as error:
+                assert error.status == 429
+                return False
+
+        await eventually(connected, "the other is forgotten")
+
+
 async def test_a_models_reply_is_paid_for_as_it_is_written(
     redis_url: str, path: PathDouble
 ) -> None:
