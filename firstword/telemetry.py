@@ -22,6 +22,8 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 
+from firstword.codes import ERROR_CODES as ERROR_CODES
+
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each count
 
 SLO_FIRST_AUDIO_S = 0.5
@@ -226,6 +228,14 @@ refused_requests = Counter(
     "Requests and frames of callers that were refused, by code.",
     ["code"],
 )
+model_first_text = Histogram(
+    "firstword_model_first_text_seconds",
+    "Prompt handed to the agent's model to the first text of its answer.",
+    buckets=LATENCY,
+)
+model_failures = Counter(
+    "firstword_model_failures_total", "Answers of the model that broke off, by code.", ["code"]
+)
 
 # -- every process --------------------------------------------------------------------------------
 
@@ -247,27 +257,6 @@ build = Gauge(
     "Always 1; its labels say what runs.",
     ["service", "version", "python"],
 )
-
-ERROR_CODES = frozenset(
-    (
-        # of what was published
-        *("ambiguous_seq", "bad_field", "bad_msgpack", "bad_name", "missing_field", "no_session"),
-        *("nothing_to_do", "too_large", "bad_setting", "not_opened", "gap", "gap_skipped"),
-        # of the services
-        *("failed", "no_capacity", "overloaded", "server_full", "state_lost"),
-        # of the way to the backend
-        *("audio_torn", "audio_unannounced", "bad_json", "bad_message", "complete_unexpected"),
-        *("frame_too_large", "no_audio", "sample_rate_differs", "start_unexpected", "stopped"),
-        *("unknown_type", "upstream_forbidden", "upstream_lost", "upstream_no_credentials"),
-        *("upstream_no_region", "upstream_refused", "upstream_rejected", "upstream_throttled"),
-        *("upstream_timeout", "upstream_unavailable", "upstream_unreachable"),
-        # of our inference container
-        *("bad_voice", "busy", "draining", "engine_failed", "lang_mismatch", "loading"),
-        *("pronunciation_failed", "synthesis_stuck", "unknown_voice", "unsupported_lang"),
-        *("voice_damaged", "voices_mismatch"),
-    )
-)
-"""What error events say; a backend may say anything, and a label must not."""
 
 
 def known_code(code: str) -> str:
@@ -305,6 +294,10 @@ LABELS: dict[MetricWrapperBase, tuple[str, ...]] = {
         *("too_large", "too_many_sessions", "turn_taken", "unauthorized", "unreachable"),
         "unsupported_format",
     ),
+    model_failures: (
+        *("other", "source_broke", "source_cut", "source_garbled", "source_refused"),
+        *("source_silent", "source_unreachable"),
+    ),
     synthesis_errors: (
         *("bad_field", "bad_lexicon", "bad_voice", "busy", "draining", "engine_failed"),
         *("loading", "synthesis_stuck", "text_too_long", "unknown_voice"),
@@ -339,7 +332,9 @@ SECTIONS: dict[str, tuple[MetricWrapperBase, ...]] = {
         upstream_rotations,
     ),
     "The inference service": (synthesis_queue, synthesis, rtf, synthesis_audio, synthesis_errors),
-    "The agent": (callers, caller_turns, refused_requests, cut_listeners),
+    "The agent": (
+        *(callers, caller_turns, refused_requests, cut_listeners, model_first_text, model_failures),
+    ),
     "Every process": (not_ready, loop_late, build),
 }
 """Every metric, for docs/METRICS.md (`python -m tools.metrics`)."""

@@ -222,8 +222,9 @@ def _broken_off(error: Exception) -> FirstwordError:
     """What a caller is told of a model's failure; why it failed is for who runs the agent."""
     # A library's error may quote the prompt: its kind is all that may be told.
     ours = error if isinstance(error, SourceError) else None
-    why = ours.message if ours else type(error).__name__
-    telemetry.logger().warning("source_failed", error=why, code=ours.code if ours else "")
+    why, code = (ours.message, ours.code) if ours else (type(error).__name__, "other")
+    telemetry.logger().warning("source_failed", error=why, code=code)
+    telemetry.model_failures.labels(code).inc()
     return FirstwordError(
         "source_failed",
         "the reply broke off; what was written of it is spoken",

@@ -198,8 +198,11 @@ async def test_two_callers_in_one_session_hear_their_own_turn(
 async def test_a_source_that_fails_is_told_and_spoken_so_far(
     redis_url: str, path: PathDouble
 ) -> None:
+    failures = telemetry.model_failures.labels("other")
+    before = failures._value.get()
     async with serving(redis_url, Failing) as agent:
         events = await invoke(agent, prompt="Anything")
+    assert failures._value.get() == before + 1
     errors = [event for event in events if event["type"] == "error"]
     assert [error["code"] for error in errors] == ["source_failed"]
     assert "secret" not in json.dumps(events)

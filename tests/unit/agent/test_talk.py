@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
+from firstword import telemetry
 from services.agent.core import Say
 from services.agent.memory import MemoryLimits
 from services.agent.source import Ask, SourceError
@@ -82,6 +83,20 @@ async def test_a_text_is_said_as_it_is_and_remembered() -> None:
     let(model, 2)
     await written(talk, "t2", prompt("Hi"))
     assert [message.text for message in model.asked[0].messages][1:] == ["Hello there.", "Hi"]
+
+
+async def test_the_time_to_the_first_text_is_measured_for_prompts_alone() -> None:
+    def observed() -> float:
+        (family,) = telemetry.model_first_text.collect()
+        return sum(sample.value for sample in family.samples if sample.name.endswith("_count"))
+
+    before, model = observed(), Model()
+    talk = Talk("s", model, LIMITS, None)
+    await written(talk, "t1", Say(text="As it is.", mode="stream", tokens_per_second=0))
+    assert observed() == before
+    let(model, 2)
+    await written(talk, "t2", prompt("one"))
+    assert observed() == before + 1
 
 
 async def test_stop_ends_a_model_that_thinks() -> None:
