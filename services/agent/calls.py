@@ -133,12 +133,13 @@ class Calls:
         self._doors.enter(caller, full)
         try:
             session = self._firstword.session(full)
+            talk = self._talks.of(full)
             listener = await session.listener(from_id)
             await session.open()
         except BaseException:
             self._doors.leave(caller, full)
             raise
-        outlet, talk = WebSocketOutlet(), self._talks.of(full)
+        outlet = WebSocketOutlet()
         conversation = Conversation(session, listener, talk, outlet, self._settings.patience_s)
         self._charge_for_replies(outlet, conversation, caller)
         line = Line(

@@ -14,6 +14,7 @@ from services.agent.access import AccessError
 from services.agent.scripted import ScriptedSource
 from services.agent.service import AgentService
 from services.agent.settings import AgentSettings
+from services.agent.source import TokenSource
 from tests.doubles.path import PathDouble
 from tests.integration.test_agent import events_of, serving, sound
 from tests.support import eventually
@@ -267,3 +268,43 @@ async def test_neither_texts_nor_tokens_are_logged(
     captured = capsys.readouterr()
     for secret in (private, ALICE, "wrong-secret", "alice"):
         assert secret not in captured.out + captured.err + told
+
+
+async def test_a_fault_of_ours_is_told_without_its_words(
+    redis_url: str, path: PathDouble, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing() -> TokenSource:
+        raise RuntimeError("what somebody said")
+
+    async with serving(redis_url, failing) as agent:
+        async with agent.post("/invocations", json={"text": "Hi."}) as response:
+            assert response.status == 500
+            told = await response.text()
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="500"):
+            await agent.ws_connect("/ws")
+        assert await status(agent, "GET", "/livez") == 200
+    captured = capsys.readouterr()
+    assert "RuntimeError" in captured.out
+    assert "somebody" not in captured.out + captured.err + told
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "wanted"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer top\x00secret\r\n\r\n", 400),
+        (b"GET /x HTTP/1.1\r\nHost: localhost\r\nExpect: top\x81secret\r\n\r\n", 417),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n", 100),
+        (b"GET / HTTP/1.0\r\nHost: localhost\r\nExpect: top\x81secret\r\n\r\n", 200),
+    ],
+)
+async def test_a_request_that_is_no_http_is_not_logged(
+    redis_url: str, caplog: pytest.LogCaptureFixture, request_bytes: bytes, wanted: int
+) -> None:
+    async with serving(redis_url) as agent:
+        assert agent._base_url is not None
+        reader, writer = await asyncio.open_connection(agent._base_url.host, agent._base_url.port)
+        writer.write(request_bytes)
+        assert (await reader.readuntil(b"\r\n")).split()[1] == str(wanted).encode()
+        writer.close()
+        await writer.wait_closed()
+    assert "secret" not in caplog.text and "Traceback" not in caplog.text
