@@ -17,6 +17,7 @@ PATTERNS = (
     "firstword/bench/results.py",
     "firstword/capacity.py",
     "firstword/codec.py",
+    "firstword/codes.py",
     "firstword/emulator/bridge.py",
     "firstword/emulator/eventstream.py",
     "firstword/emulator/faults.py",

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from prometheus_client import REGISTRY
 
 from firstword import keys
 from firstword.ownership import Lease, Ownership, offer
@@ -140,8 +141,15 @@ async def test_units_of_a_dead_worker_move(streams: Streams, workers: list[Worke
     )
     await offer(streams, STAGE, names(10))
     await eventually(lambda: len(workers[0].units) == 5, "half of them")
+    before = taken()
     await workers[0].die()
     await eventually(lambda: len(workers[1].units) == 10, "the other has them all")
+    assert taken() == before + 5
+
+
+def taken() -> float:
+    """Units taken from workers that had not let them go, as it is told."""
+    return REGISTRY.get_sample_value("firstword_takeovers_total", {"stage": STAGE}) or 0.0
 
 
 async def test_a_worker_that_was_away_drops_what_it_held(
