@@ -46,7 +46,7 @@ class Heard:
     refused: int = 0
     frames: list[bytes] = field(default_factory=list)
     arrived: list[float] = field(default_factory=list)
-    """When each frame came, on `time.monotonic`."""
+    """When each frame was taken, on `time.monotonic`."""
 
     @property
     def pcm(self) -> bytes:
@@ -72,10 +72,11 @@ async def callers(url: str, number: int) -> AsyncIterator[list[Caller]]:
                 f"no container answers at {address} ({type(error).__name__}): give --url "
                 f"ws://HOST:PORT, and see that http://HOST:PORT/ping is 200",
             ) from error
+        those = [Caller(socket) for socket in sockets]
         try:
-            yield [Caller(socket) for socket in sockets]
+            yield those
         finally:
-            await asyncio.gather(*(socket.close() for socket in sockets))
+            await asyncio.gather(*(caller.close() for caller in those))
 
 
 class Caller:
@@ -85,6 +86,21 @@ class Caller:
         self._socket = socket
         self._frames = ClientConnection()
         self._numbers = count(1)
+        self._inbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        # All the time, also while it waits for its turn: else the container's pings are not
+        # answered, and it takes the caller for gone.
+        self._reader = asyncio.create_task(self._read())
+
+    async def close(self) -> None:
+        """End the connection."""
+        self._reader.cancel()
+        await asyncio.wait({self._reader})
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            self._inbox.put_nowait(message.data)
+        self._inbox.put_nowait(None)
 
     async def say(
         self,
@@ -132,11 +148,11 @@ class Caller:
 
     async def _frame(self) -> str | bytes:
         try:
-            message = await self._socket.receive(timeout=SILENCE_S)
+            async with asyncio.timeout(SILENCE_S):
+                frame = await self._inbox.get()
         except TimeoutError:
             told = f"the container said nothing for {SILENCE_S:g} s"
             raise BenchError("silent", told) from None
-        if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+        if frame is None:
             raise BenchError("closed", _CLOSED)
-        frame: str | bytes = message.data
         return frame

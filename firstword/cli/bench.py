@@ -82,9 +82,14 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
         stack.fetch_assets(console, environ)
 
     async def command() -> int:
-        async with _container(options.url, environ, console) as url:
-            results = await measure(url, options, sizes, console)
-        _write(results, options, console)
+        results: Results | None = None
+        try:
+            async with _container(options.url, environ, console) as url:
+                async for so_far in measure(url, options, sizes, console):
+                    results = so_far
+        finally:
+            if results is not None:  # also what was measured before something failed
+                _write(results, options, console)
         return 0
 
     return loop.run(command())
@@ -92,8 +97,8 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
 
 async def measure(
     url: str, options: argparse.Namespace, sizes: Mapping[str, Any], console: Console
-) -> Results:
-    """What was asked for, one after the other, of the container at `url`."""
+) -> AsyncIterator[Results]:
+    """What was asked for, one after the other, of the container at `url`: all so far, each time."""
     from firstword.bench import experiments
 
     voice, tell = options.voice, console.status
@@ -109,14 +114,13 @@ async def measure(
     )
     if "first-audio" in wanted:
         first_audio = await experiments.first_audio(url, voice, sizes["trials"], tell)
-        results = replace(results, first_audio=first_audio)
+        yield (results := replace(results, first_audio=first_audio))
     if "ladder" in wanted:
-        steps = experiments.ladder(url, voice, sizes["callers"], sizes["turns"], tell)
-        results = replace(results, ladder=[rung async for rung in steps])
+        async for rung in experiments.ladder(url, voice, sizes["callers"], sizes["turns"], tell):
+            yield (results := replace(results, ladder=[*results.ladder, rung]))
     if "codecs" in wanted:
-        sizes_of = await experiments.codecs(url, voice, sizes["clips"], tell)
-        results = replace(results, codecs=sizes_of, clips=sizes["clips"])
-    return results
+        made = await experiments.codecs(url, voice, sizes["clips"], tell)
+        yield replace(results, codecs=made, clips=sizes["clips"])
 
 
 @asynccontextmanager

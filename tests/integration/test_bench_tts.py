@@ -13,6 +13,7 @@ from firstword.bench.caller import BenchError
 from firstword.bench.passages import CLIPS, PASSAGE
 from firstword.bench.results import BATCH, CLAUSE, ONE_LOCK, OURS, SENTENCE, STREAMED, Results
 from services.inference.settings import InferenceSettings
+from services.inference.synthesizer import Audio, Prepared, Stop, SynthesisError
 from tests.command import firstword
 from tests.doubles.inference_client import running
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
@@ -86,6 +87,38 @@ async def test_behind_one_lock_the_last_caller_waits_for_all_others() -> None:
     assert len(ours.first_s) == len(lock.first_s) == 6
     assert lock.at(1.0) > 6 * 0.05, "first sentences one after the other"
     assert lock.refused == 0
+
+
+async def test_who_waits_for_a_turn_still_answers_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.inference.service.HEARTBEAT_S", 0.2)
+    async with running(lambda: ToneSynthesizer(ToneOptions(latency_s=0.1)), PATIENT) as service:
+        steps = experiments.ladder(f"ws://{service.address}", None, [6], 1, tell)
+        _, lock = [rung async for rung in steps]
+    assert lock.at(1.0) > 0.5, "the last waits longer than a ping may go unanswered"
+    assert len(lock.first_s) == 6
+
+
+class Tires(ToneSynthesizer):
+    """Fails from its twelfth piece on: after the trials of first audio, before the ladder's end."""
+
+    pieces = 0
+
+    def synthesize(self, prepared: Prepared, index: int, stop: Stop) -> Audio:
+        self.pieces += 1
+        if self.pieces >= 12:
+            raise SynthesisError("engine_failed", "tired", retryable=True)
+        return super().synthesize(prepared, index, stop)
+
+
+async def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path) -> None:
+    async with running(Tires, InferenceSettings()) as service:
+        words = ("bench", "tts", "--trials", "1", "--url", f"ws://{service.address}")
+        ended = await firstword(*words, url=None, folder=tmp_path)
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1] == "firstword: the container refused: tired"
+    data = json.loads((tmp_path / "bench-tts" / "tts.json").read_text())
+    assert len(data["first_audio"]) == 4 and data["ladder"] == []
+    assert b"first audio, 1 trials" in ended.out
 
 
 async def test_who_is_told_to_come_back_comes_back_and_is_counted() -> None:
