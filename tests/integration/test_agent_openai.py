@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 
+import aiohttp
 import pytest
 
+from firstword.sse import read_invocation
 from services.agent.memory import Message
 from services.agent.openai import ChatServer, OpenAISource, client
 from services.agent.source import Ask, SourceError
+from tests.command import begin, firstword
 from tests.doubles.model_server import ModelServer, chunk, completion
+from tests.doubles.path import PathDouble, heard
 from tests.support import eventually
 
 ASK = Ask(
@@ -167,3 +175,50 @@ async def test_who_stops_listening_stops_the_model(model: ModelServer) -> None:
             await waiting
         await pieces.aclose()
         await eventually(model.hung_up.is_set, "the server sees the line go down")
+
+
+async def test_the_agent_speaks_what_a_chat_server_writes(
+    redis_url: str, model: ModelServer, tmp_path: Path
+) -> None:
+    """The process, as an operator starts it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environ = {
+        "FIRSTWORD_AGENT_PORT": str(port),
+        "FIRSTWORD_AGENT_SOURCE": "openai",
+        "FIRSTWORD_AGENT_OPENAI_URL": f"{model.url}/v1",
+    }
+    model.body = completion(["It ", "works."])
+    agent = await begin(url=redis_url, folder=tmp_path, module="services.agent", environ=environ)
+    async with (
+        PathDouble(redis_url),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as caller,
+        AsyncExitStack() as stack,
+    ):
+        stack.callback(lambda: agent.returncode is None and agent.terminate())
+
+        async def ready() -> bool:
+            with contextlib.suppress(aiohttp.ClientError):
+                async with caller.get("/readyz") as response:
+                    return response.status == 200
+            return agent.returncode is not None
+
+        await eventually(ready, "the agent is ready", timeout=60)
+        body = {"prompt": "Does it?", "session": "kept"}
+        async with caller.post("/invocations", json=body) as response:
+            answer = await read_invocation(response.content.iter_any())
+    _, log = await asyncio.wait_for(agent.communicate(), 20)
+    assert agent.returncode == 0, log.decode()
+    assert answer.text == heard(answer.pcm) == "It works."
+    assert model.requests[0]["messages"][0]["role"] == "system"
+    assert model.requests[0]["messages"][-1] == {"role": "user", "content": "Does it?"}
+    assert b"Does it" not in log
+    assert b"works" not in log
+
+
+async def test_a_source_that_cannot_be_ends_the_agent_with_a_sentence(tmp_path: Path) -> None:
+    environ = {"FIRSTWORD_AGENT_SCRIPT": str(tmp_path / "nowhere.txt")}
+    ended = await firstword(url=None, folder=tmp_path, module="services.agent", environ=environ)
+    assert ended.status == 2
+    assert "nowhere.txt': cannot be read" in ended.err
