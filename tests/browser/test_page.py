@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser
 
@@ -27,6 +28,8 @@ from tests.doubles.proxy import Proxy
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import Stack, tone_pcm
 from tests.support import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TAP = (HERE / "tap-worklet.js").read_text(encoding="utf-8")
 QUICK = ToneOptions(ms_per_char=25)
@@ -73,13 +76,13 @@ async def serving(
             await running
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def address(redis_url: str) -> AsyncIterator[str]:
     async with serving(redis_url) as found:
         yield found
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def visit(address: str, chromium: Browser, shots: Path) -> AsyncIterator[Visit]:
     """Somebody on the page, who must have nothing to complain about."""
     async with visiting(chromium, address, shots) as here:

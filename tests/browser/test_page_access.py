@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pytest
+
 from tests.browser.chromium import RATE, Visit
 from tests.browser.test_page import address, visit  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Colours = Literal["light", "dark"]
 WINDOWS: dict[str, tuple[int, int, Colours]] = {

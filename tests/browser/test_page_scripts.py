@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, Route
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PAGE = Path(__file__).parents[2] / "services" / "agent" / "page"
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in PAGE.glob("*.js")}
@@ -65,7 +68,7 @@ PLAYER = """async (steps) => {
 }"""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def page(chromium: Browser) -> AsyncIterator[Page]:
     """An empty page of a site that has the scripts."""
 

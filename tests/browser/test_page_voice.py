@@ -16,7 +16,7 @@ TEXT = (
     "The kettle is on the stove. Tea will be ready in a minute. Please take a seat by the window."
 )
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_the_real_voice_is_heard_and_understood(
