@@ -177,6 +177,11 @@ async def test_who_stops_listening_stops_the_model(model: ModelServer) -> None:
         await eventually(model.hung_up.is_set, "the server sees the line go down")
 
 
+def stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+
+
 async def test_the_agent_speaks_what_a_chat_server_writes(
     redis_url: str, model: ModelServer, tmp_path: Path
 ) -> None:
@@ -196,7 +201,7 @@ async def test_the_agent_speaks_what_a_chat_server_writes(
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as caller,
         AsyncExitStack() as stack,
     ):
-        stack.callback(lambda: agent.returncode is None and agent.terminate())
+        stack.callback(stop, agent)
 
         async def ready() -> bool:
             with contextlib.suppress(aiohttp.ClientError):
