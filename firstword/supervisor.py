@@ -26,6 +26,8 @@ Tell = Callable[[str, str], None]
 
 _POLL_S = 0.05
 _PROBE_TIMEOUT_S = 2.0
+_WELL_ENOUGH = {"memory"}
+"""Checks that may be red: a server that is full is no reason to end who reads from it."""
 _TAIL_LINES = 12
 _TAIL_BYTES = 16_384
 
@@ -198,7 +200,7 @@ class _Member:
         return None
 
     async def healthy(self, address: str) -> None:
-        """Wait until it answers 200. Raises ServiceFailed when it ends first."""
+        """Wait until it answers that it is well, or well enough. Raises ServiceFailed when it ends first."""
         path = self.service.health
         while path is not None and not await asyncio.to_thread(_answers, address, path):
             await self._check_alive()
@@ -267,8 +269,11 @@ def _answers(address: str, path: str) -> bool:
     link = http.client.HTTPConnection(host, int(port), timeout=_PROBE_TIMEOUT_S)
     try:
         link.request("GET", path)
-        return link.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
+        response = link.getresponse()
+        if response.status == 200:
+            return True
+        return set(json.loads(response.read())["reasons"]) <= _WELL_ENOUGH
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return False
     finally:
         link.close()

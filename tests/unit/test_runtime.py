@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 
 from firstword import loop_watch
 from firstword.runtime import Health, HttpServer, add_routes
+from firstword.supervisor import _answers
 from tests.support import eventually
 
 
@@ -50,6 +51,18 @@ async def test_what_is_red_is_told_with_its_reason_and_as_a_metric(
     reason[0] = None
     async with client.get(f"{url}/metrics") as response:
         assert 'firstword_not_ready{check="redis"} 0.0' in await response.text()
+
+
+async def test_who_is_red_for_a_full_server_only_is_not_ended_for_it(
+    served: tuple[str, Health],
+) -> None:
+    url, health = served
+    address = url.removeprefix("http://")
+    health.add("memory", lambda: "it is full")
+    assert await asyncio.to_thread(_answers, address, "/readyz")
+    assert not await asyncio.to_thread(_answers, address, "/nowhere")
+    health.add("redis", lambda: "it is away")
+    assert not await asyncio.to_thread(_answers, address, "/readyz")
 
 
 async def test_metrics_are_a_route_without_a_redirect_in_the_manner_that_is_asked_for(
