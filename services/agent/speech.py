@@ -35,6 +35,9 @@ from services.agent.speech_request import (
 from services.agent.sse import HEADERS, Lines
 
 TURN = "speech"
+HELD_EVENTS = 2_048
+"""Files are made as fast as they can be, players read as they play: so much is held for one, some ten
+minutes and at most 32 MB."""
 
 
 class SpeechDoor:
@@ -131,7 +134,7 @@ class SpeechDoor:
     ) -> AsyncGenerator[bytes, None]:
         """The turn's samples as they come. Raises FirstwordError where one is missing."""
         began = asyncio.get_running_loop().time()
-        happened: asyncio.Queue[m.Audio | FirstwordError] = asyncio.Queue(1)
+        happened: asyncio.Queue[m.Audio | FirstwordError] = asyncio.Queue(HELD_EVENTS)
 
         async def say() -> None:
             manner = Manner(voice=asked.voice, speed=asked.speed, lang=asked.lang)
