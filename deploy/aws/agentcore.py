@@ -50,6 +50,7 @@ class ManagedAgent(Construct):
             ),
             environment_variables={
                 **agent_environment(made),
+                "DOCKER_CONTAINER": "1",  # else its server listens where nobody reaches it
                 "FIRSTWORD_REDIS_URL": url.secret_value.unsafe_unwrap(),  # a reference
             },
         )

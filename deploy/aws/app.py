@@ -1,6 +1,6 @@
 """The deployment on AWS: `cdk deploy`, in deploy/aws. docs/DEPLOY.md has it in order.
 
-Two stacks: what stays (bucket, repositories), and what runs. In the second the endpoint is there
+Two stacks: what stays (weights, images, logs), and what runs. In the second the endpoint is there
 before the gateway and the agent, and they go before it does.
 """
 
@@ -15,7 +15,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from deploy.aws.agentcore import ManagedAgent
-from deploy.aws.base import Base
+from deploy.aws.base import COLLECTOR, Base
 from deploy.aws.cache import Cache
 from deploy.aws.endpoint import Endpoint
 from deploy.aws.front import Front
@@ -60,14 +60,16 @@ class Firstword(cdk.Stack):
         gateway.node.add_dependency(self._endpoint)
         agent = self._agent(url)
         agent.node.add_dependency(self._endpoint)
-        watching = Observability(self, made, self._network, self._cluster)
+        watching = Observability(self, made, self._network, self._cluster, base.logs[COLLECTOR])
         self._tell("Upstream", self._endpoint.upstream, "firstword doctor --upstream")
         self._tell("RedisUrlSecret", url.secret_arn, "its value: firstword doctor --redis")
         self._tell("Prometheus", watching.workspace.attr_prometheus_endpoint, "for Grafana")
 
     def _run(self, part: Part) -> Service:
         repository = self._base.repositories[part.name]
-        service = Service(self, self._made, self._cluster, repository, part)
+        service = Service(
+            self, self._made, self._cluster, repository, self._base.logs[part.name], part
+        )
         self._network.let_scrape(part.group, PORTS[part.name])
         return service
 

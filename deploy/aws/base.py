@@ -1,4 +1,4 @@
-"""What is there before anything runs, and stays when all of it is gone: weights and images."""
+"""What is there before anything runs, and stays when all of it is gone: weights, images, logs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 
 import aws_cdk as cdk
 from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -13,6 +14,7 @@ from deploy.aws.settings import Deployment
 from firstword.assets import load_manifest
 
 KEPT_IMAGES = 10
+COLLECTOR = "collector"
 
 
 def images(made: Deployment) -> tuple[str, ...]:
@@ -33,7 +35,11 @@ def weights_prefix() -> str:
 
 
 class Base(cdk.Stack):
-    """`firstword-base`: the weights' bucket and a repository for each image."""
+    """`firstword-base`: the weights' bucket, repositories of images, log groups.
+
+    What went wrong last is in the logs, so they outlive what wrote them; and a stack that is made
+    again finds them, where groups of its own that stayed would be in its way.
+    """
 
     def __init__(self, scope: Construct, made: Deployment, **options: object) -> None:
         super().__init__(scope, f"{made.name}-base", **options)
@@ -47,6 +53,8 @@ class Base(cdk.Stack):
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         self.repositories = {name: self._repository(made, name) for name in images(made)}
+        ours = [name for name in images(made) if name in ("segmenter", "tts_gateway", "agent")]
+        self.logs = {name: self._log_group(made, name) for name in (*ours, COLLECTOR)}
         place = self.weights.s3_url_for_object(weights_prefix())
         cdk.CfnOutput(self, "WeightsPlace", value=place, description="upload the weights here")
 
@@ -62,3 +70,29 @@ class Base(cdk.Stack):
         repository.add_lifecycle_rule(max_image_count=KEPT_IMAGES)
         cdk.CfnOutput(self, f"Repository-{name}", value=repository.repository_uri)
         return repository
+
+    def _log_group(self, made: Deployment, name: str) -> logs.LogGroup:
+        return logs.LogGroup(
+            self,
+            f"Logs-{name}",
+            log_group_name=f"/{made.name}/{name}",
+            retention=_kept(made.log_days),
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+
+
+def _kept(days: int) -> logs.RetentionDays:
+    """The shortest time that CloudWatch offers and that is not less."""
+    offered = {
+        1: "ONE_DAY",
+        3: "THREE_DAYS",
+        7: "ONE_WEEK",
+        14: "TWO_WEEKS",
+        30: "ONE_MONTH",
+        90: "THREE_MONTHS",
+        180: "SIX_MONTHS",
+        365: "ONE_YEAR",
+        731: "TWO_YEARS",
+    }
+    name = next((offered[each] for each in offered if each >= days), "INFINITE")
+    return logs.RetentionDays[name]

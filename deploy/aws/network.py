@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from deploy.aws.settings import Deployment
@@ -45,7 +47,17 @@ class Network(Construct):
 
     def _new_vpc(self, made: Deployment) -> ec2.Vpc:
         vpc = ec2.Vpc(self, "Vpc", max_azs=2, nat_gateways=made.nat_gateways)
-        vpc.add_flow_log("Flows", traffic_type=ec2.FlowLogTrafficType.REJECT)
+        flows = logs.LogGroup(
+            self,
+            "Flows",
+            retention=logs.RetentionDays.ONE_WEEK,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        vpc.add_flow_log(
+            "Refused",
+            destination=ec2.FlowLogDestination.to_cloud_watch_logs(flows),
+            traffic_type=ec2.FlowLogTrafficType.REJECT,
+        )
         vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         return vpc
 

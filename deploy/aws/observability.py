@@ -10,10 +10,11 @@ from aws_cdk import aws_aps as aps
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from deploy.aws.network import Network
-from deploy.aws.services import PORTS, log_driver, log_group
+from deploy.aws.services import PORTS, log_driver
 from deploy.aws.settings import Deployment
 
 TARGETS = "/etc/ecs_sd_targets.yaml"
@@ -25,7 +26,12 @@ class Observability(Construct):
     """A workspace, its rules, and one collector that finds the services' tasks by itself."""
 
     def __init__(
-        self, scope: Construct, made: Deployment, network: Network, cluster: ecs.Cluster
+        self,
+        scope: Construct,
+        made: Deployment,
+        network: Network,
+        cluster: ecs.Cluster,
+        logs_to: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, "Observability")
         stack = cdk.Stack.of(self)
@@ -48,7 +54,7 @@ class Observability(Construct):
             "collector",
             image=ecs.ContainerImage.from_registry(made.collector_image),
             environment={"AOT_CONFIG_CONTENT": self._configuration(made, stack)},
-            logging=log_driver(log_group(self, made, "collector"), "collector"),
+            logging=log_driver(logs_to, "collector"),
             stop_timeout=cdk.Duration.seconds(30),
             user="0",  # else it cannot write there
         )

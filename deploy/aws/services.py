@@ -42,7 +42,7 @@ class Part:
 
 
 class Service(Construct):
-    """One service: task definition, role, log group, scaling by CPU."""
+    """One service: task definition, role, scaling by CPU."""
 
     def __init__(
         self,
@@ -50,11 +50,12 @@ class Service(Construct):
         made: Deployment,
         cluster: ecs.Cluster,
         repository: ecr.IRepository,
+        group: logs.ILogGroup,
         part: Part,
     ) -> None:
         super().__init__(scope, f"Service-{part.name}")
         self.port = PORTS[part.name]
-        self.logs = log_group(self, made, part.name)
+        self.logs = group
         self.task = self._task(made, repository, part)
         for resource, actions in part.actions.items():
             self.task.add_to_task_role_policy(
@@ -237,35 +238,7 @@ def model_arns(made: Deployment, stack: cdk.Stack) -> list[str]:
     return arns
 
 
-def log_group(scope: Construct, made: Deployment, name: str) -> logs.LogGroup:
-    """Stays when the stack goes: what went wrong last is in it. `firstword teardown` knows it."""
-    return logs.LogGroup(
-        scope,
-        "Logs",
-        log_group_name=f"/{made.name}/{name}",
-        retention=_kept(made.log_days),
-        removal_policy=cdk.RemovalPolicy.RETAIN,
-    )
-
-
-def _kept(days: int) -> logs.RetentionDays:
-    """The shortest time that CloudWatch offers and that is not less."""
-    offered = {
-        1: "ONE_DAY",
-        3: "THREE_DAYS",
-        7: "ONE_WEEK",
-        14: "TWO_WEEKS",
-        30: "ONE_MONTH",
-        90: "THREE_MONTHS",
-        180: "SIX_MONTHS",
-        365: "ONE_YEAR",
-        731: "TWO_YEARS",
-    }
-    name = next((offered[each] for each in offered if each >= days), "INFINITE")
-    return logs.RetentionDays[name]
-
-
-def log_driver(group: logs.LogGroup, prefix: str) -> ecs.LogDriver:
+def log_driver(group: logs.ILogGroup, prefix: str) -> ecs.LogDriver:
     """A service that speaks must not wait for its log; the buffer holds minutes of it."""
     return ecs.LogDrivers.aws_logs(
         log_group=group,

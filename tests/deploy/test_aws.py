@@ -242,9 +242,11 @@ def test_the_managed_agent(managed: Synthesised) -> None:
 
 def test_what_stays_is_in_a_stack_of_its_own(ecs: Synthesised) -> None:
     kinds = {each["Type"]: each for each in ecs.base["Resources"].values()}
-    assert set(kinds) == {"AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::ECR::Repository"}
-    assert kinds["AWS::S3::Bucket"]["DeletionPolicy"] == "Retain"
-    assert kinds["AWS::ECR::Repository"]["DeletionPolicy"] == "Retain"
+    lasting = {"AWS::S3::Bucket", "AWS::ECR::Repository", "AWS::Logs::LogGroup"}
+    assert set(kinds) == lasting | {"AWS::S3::BucketPolicy"}
+    assert {kinds[kind]["DeletionPolicy"] for kind in lasting} == {"Retain"}
+    assert kinds["AWS::Logs::LogGroup"]["Properties"]["RetentionInDays"] == 30
+    assert {each["DeletionPolicy"] for each in ecs.all("AWS::Logs::LogGroup")} == {"Delete"}
     names = {
         each["Properties"]["RepositoryName"]
         for each in ecs.base["Resources"].values()
