@@ -36,8 +36,8 @@ from services.agent.sse import HEADERS, Lines
 
 TURN = "speech"
 HELD_EVENTS = 2_048
-"""Files are made as fast as they can be, players read as they play: so much is held for one, some ten
-minutes and at most 32 MB."""
+"""Files are made as fast as they can be, players read as they play: so much is held for one, some
+ten minutes and at most 32 MB."""
 
 
 class SpeechDoor:
