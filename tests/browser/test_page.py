@@ -21,7 +21,7 @@ from playwright.async_api import Browser
 from services.agent.scripted import ScriptedSource
 from services.agent.service import AgentService
 from services.agent.settings import AgentSettings
-from services.inference.synthesizer import Synthesizer
+from services.inference.synthesizer import Audio, Prepared, Stop, Synthesizer
 from tests.browser.chromium import BLOCK, HERE, RATE, Heard, Visit, ready, visiting
 from tests.browser.conftest import Tell
 from tests.doubles.proxy import Proxy
@@ -122,6 +122,7 @@ async def test_a175_a_text_is_spoken_while_it_is_written(visit: Visit) -> None:
     marked = await visit.page.locator("#reply .word.heard").all_text_contents()
     assert " ".join(marked) == TEXT
     assert await visit.page.locator("#reply .word.now").count() == 0
+    assert await visit.page.is_hidden("#guessed"), "the voice has told when"
     rows = await visit.page.locator("#figures tr").all_text_contents()
     assert [row[:3] for row in rows[1:]] == ["1  ", "2  ", "3  "]
     await visit.page.click("summary")
@@ -136,6 +137,28 @@ async def test_no_silence_inside_a_sentence(visit: Visit) -> None:
     assert matched(heard, tone(long)) == len(tone(long))
     assert heard.gaps == []
     assert await visit.text("#waits") == "0 times"
+
+
+class Wordless(ToneSynthesizer):
+    """A voice that tells no times, as those of other makers."""
+
+    def synthesize(self, prepared: Prepared, index: int, stop: Stop) -> Audio:
+        return Audio(super().synthesize(prepared, index, stop).samples)
+
+
+async def test_words_without_times_are_marked_by_length_and_that_is_said(
+    redis_url: str, chromium: Browser, shots: Path
+) -> None:
+    async with (
+        serving(redis_url, lambda: Wordless(QUICK)) as address,
+        visiting(chromium, address, shots) as visit,
+    ):
+        await ready(visit)
+        await visit.say("Nobody knows when.", pace=0)
+        await visit.until_says("Done")
+        assert await visit.page.locator("#reply .word.heard").count() == 3
+        assert await visit.page.is_visible("#guessed")
+        assert visit.complaints == []
 
 
 async def test_an_interruption_is_silent_at_once_and_the_agent_knows_what_was_heard(

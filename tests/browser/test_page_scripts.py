@@ -108,6 +108,9 @@ async def test_words_are_placed_by_the_voice_or_by_their_length(page: Page) -> N
     assert two_as_one["ends"] == [0.5, 1]
 
     more = [[0, 3, 0, 1], [4, 5, 1, 1.2], [6, 8, 1.2, 1.5], [9, 13, 1.5, 2], [14, 16, 2, 2.3]]
+    dash = await times(page, "a – b", [[0, 1, 0, 1], [2, 3, 1, 1.5], [4, 5, 1.5, 2]])
+    assert dash["begins"] == [0, 1, 1.5]
+
     unlike = await times(page, "See `x.py` [here](u) ok", more, seconds=2.3)
     assert not unlike["exact"]
     assert unlike["begins"] == pytest.approx([0, 0.4, 1.1, 2.1])

@@ -127,14 +127,17 @@ player.onposition = (position) => {
 };
 
 player.onsounding = () => {
-  if (!on() || reply.soundedAt !== null) return;
+  if (!on()) return;
+  tell("Speaking");
+  if (reply.soundedAt !== null) return;
   reply.soundedAt = now();
   firstSound[reply.mode] = reply.soundedAt - reply.askedAt;
-  tell("Speaking");
 };
 
 player.onwaiting = () => {
-  if (on() && reply.soundedAt !== null) reply.waits.push(now());
+  if (!on()) return;
+  reply.waits.push(now());
+  tell("Waiting for more audio");
 };
 
 player.ondrained = () => {
@@ -168,7 +171,7 @@ async function ask() {
   transcript.clear();
   waterfall.clear();
   $("time").classList.remove("fresh");
-  $("receipt").hidden = true;
+  $("receipt").hidden = $("guessed").hidden = true;
   bringReplyIntoView();
   tell(mode === "batch" ? "Writing; the voice waits until it is done" : "Writing");
   update();
@@ -235,6 +238,7 @@ function finish(message) {
     if (segment.heardFrom !== null) segment.heardTo ??= at;
   }
   transcript.rest();
+  $("guessed").hidden = reply.segments.every(({ heardFrom, exact }) => heardFrom === null || exact);
   tell(message);
   draw();
   waterfall.tabulate(reply);

@@ -42,6 +42,7 @@ export class Line {
   // The network came back: a socket of before may look open for minutes and carry nothing. It is
   // left, not closed, since who closes has hung up.
   refresh() {
+    if (this.socket?.readyState === WebSocket.CONNECTING) this.socket.close();
     this.onclose();
     this.connect();
   }

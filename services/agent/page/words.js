@@ -49,7 +49,8 @@ function matched(characters, words, told) {
   const audible = words.filter(({ start, end }) => characters.slice(start, end).some(sounds));
   const inPlace = told.every(([start, end]) => {
     const word = characters.slice(start, end);
-    return end <= characters.length && word.length && word.some(sounds) && !word.some(isSpace);
+    if (end > characters.length || !word.length || word.some(isSpace)) return false;
+    return word.some(sounds) || words.some((one) => one.start === start && one.end === end);
   });
   if (!inPlace && audible.length !== told.length) return null;
   const toldOf = inPlace
