@@ -200,7 +200,7 @@ class _Member:
         return None
 
     async def healthy(self, address: str) -> None:
-        """Wait until it answers that it is well, or well enough. Raises ServiceFailed when it ends first."""
+        """Wait until it is well, or well enough. Raises ServiceFailed when it ends first."""
         path = self.service.health
         while path is not None and not await asyncio.to_thread(_answers, address, path):
             await self._check_alive()

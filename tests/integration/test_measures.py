@@ -97,6 +97,7 @@ async def test_a_segmenter_tells_how_old_what_it_has_not_read_is(
     await running
 
 
+@pytest.mark.streams
 async def test_nothing_waits_where_nothing_is(streams: Streams) -> None:
     assert await streams.waiting_s("no such stream", "0-0") == 0
     entry = await streams.append("a stream", {"a": "b"})
