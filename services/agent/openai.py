@@ -16,10 +16,13 @@ from services.agent.source import Ask, SourceError
 from services.agent.thoughts import Thoughts
 
 CONNECT_S = 10.0
+TRIES = 3
 MAX_REFUSAL_BYTES = 65_536
 _DONE = "[DONE]"
 _WORD = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _WHAT_TO_DO = {
+    400: "look at its log; a conversation that is too long for it is kept shorter by "
+    "FIRSTWORD_AGENT_MEMORY_CHARS",
     401: "set FIRSTWORD_AGENT_OPENAI_KEY to a key that it takes",
     403: "set FIRSTWORD_AGENT_OPENAI_KEY to a key that may do this",
     404: "look at FIRSTWORD_AGENT_OPENAI_URL, which ends in /v1 as a rule, and at "
@@ -55,13 +58,8 @@ class OpenAISource:
         self._server = server
 
     async def stream(self, ask: Ask) -> AsyncGenerator[str, None]:
-        url = f"{self._server.url.rstrip('/')}/chat/completions"
-        key = self._server.key
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
-            async with self._http.post(
-                url, json=self._request(ask), headers=headers, allow_redirects=False
-            ) as response:
+            async with await self._answer(ask) as response:
                 if response.status != 200:
                     raise await _refusal(response)
                 async for piece in _spoken(_events(response)):
@@ -74,6 +72,26 @@ class OpenAISource:
                 "it run where FIRSTWORD_AGENT_OPENAI_URL says?",
                 retryable=True,
             ) from error
+
+    async def _answer(self, ask: Ask) -> aiohttp.ClientResponse:
+        """The server's answer, once its headers are there.
+
+        A server may close a connection that was kept while we ask on it; then it is asked again.
+        """
+        url = f"{self._server.url.rstrip('/')}/chat/completions"
+        key = self._server.key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._http.post(
+                    url, json=self._request(ask), headers=headers, allow_redirects=False
+                )
+            except aiohttp.ClientConnectorError:
+                raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         system = self._server.system_prompt
@@ -156,8 +174,8 @@ def _name_of(body: Mapping[str, Any]) -> str:
     """An error's code or type in brackets, if it is one word: its message may quote the prompt."""
     error = body.get("error")
     fields = error if isinstance(error, dict) else body
-    for name in ("code", "type"):
-        value = fields.get(name)
+    code, kind = fields.get("code"), fields.get("type")
+    for value in (code, kind) if isinstance(code, str) else (kind, code):
         if isinstance(value, str | int) and _WORD.fullmatch(str(value)):
             return f" ({value})"
     return ""

@@ -23,6 +23,8 @@ class ModelServer:
         self.status = 200
         self.hangs = False
         self.breaks_off = False
+        self.drops = 0
+        """So many requests find their connection closed."""
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
@@ -51,6 +53,9 @@ class ModelServer:
         self.requests.append(await request.json())
         self.headers.append(dict(request.headers))
         self.paths.append(request.raw_path)
+        if self.drops and request.transport is not None:
+            self.drops -= 1
+            request.transport.abort()
         bedrock = request.path.endswith("converse-stream")
         kind = "application/vnd.amazon.eventstream" if bedrock else "text/event-stream"
         if self.status != 200:

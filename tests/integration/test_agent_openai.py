@@ -135,6 +135,7 @@ async def test_an_error_in_the_middle_comes_after_what_was_said(
         (401, {"error": {"code": "invalid_api_key"}}, False, "(invalid_api_key): set FIRSTWORD"),
         (404, {"error": "SECRET"}, False, "FIRSTWORD_AGENT_MODEL"),
         (400, {"error": {"message": "SECRET", "code": "of a prompt"}}, False, "400"),
+        (400, {"error": {"code": 400, "type": "too_long"}}, False, "400 (too_long): look"),
         (429, {"error": {"type": "rate_limit"}}, True, "quota"),
         (500, [], True, "its log"),
         (302, {}, False, "302"),
@@ -161,6 +162,14 @@ async def test_a_server_that_breaks_off_or_is_not_there(model: ModelServer) -> N
         with pytest.raises(SourceError, match="source_unreachable") as told:
             await anext(nobody.stream(ASK))
     assert "SECRET" not in str(told.value)
+
+
+async def test_a_connection_that_is_closed_as_we_ask_is_not_told(model: ModelServer) -> None:
+    model.body, model.drops = completion(["Yes."]), 2
+    assert await answer(model) == ["Yes."]
+    model.drops = 99
+    with pytest.raises(SourceError, match="source_unreachable"):
+        await answer(model)
 
 
 async def test_who_stops_listening_stops_the_model(model: ModelServer) -> None:
