@@ -141,6 +141,14 @@ def _problems(made: Deployment) -> list[str]:
             made.agent == "ecs" and not made.tokens_secret,
             "tokens_secret: agent=ecs needs the secret that says who may come in",
         ),
+        *(
+            (bool(value) and not value.startswith("arn:"), f"{name}={value}: must be an ARN")
+            for name, value in (
+                ("tokens_secret", made.tokens_secret),
+                ("certificate", made.certificate),
+                ("alerts_topic", made.alerts_topic),
+            )
+        ),
         (
             bool(made.vpc_id) and not (made.account and made.region),
             "vpc_id: give account and region, too: an existing VPC has to be looked up",

@@ -308,6 +308,7 @@ def test_wrong_choices_are_told_all_at_once() -> None:
         "vpc_id": "vpc-1",
         "agent_source": "bedrock",
         "max_tasks": "1",
+        "certificate": "mine",
     }
     with pytest.raises(SettingsError) as caught:
         read(wrong)
@@ -319,6 +320,7 @@ def test_wrong_choices_are_told_all_at_once() -> None:
         "vpc_id",
         "model",
         "max_tasks",
+        "certificate",
     ):
         assert any(name in problem for problem in caught.value.problems), name
     with pytest.raises(SettingsError, match="one of ecs, agentcore"):
@@ -338,3 +340,12 @@ def test_what_capacity_prints_is_context_that_is_read() -> None:
 def test_cdk_json_runs_this_app() -> None:
     command = json.loads((Path(ROOT) / "deploy/aws/cdk.json").read_text("utf-8"))["app"]
     assert command == "PYTHONPATH=../.. python3 -P -m deploy.aws.app"
+
+
+def test_the_page_has_every_choice() -> None:
+    from deploy.aws.settings import Deployment
+    from firstword.settings import table
+
+    page = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
+    for name, default, about in table(Deployment):
+        assert f"| {name} | {default} | {about} |" in page
