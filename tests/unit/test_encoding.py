@@ -58,6 +58,13 @@ def bounds(sound: np.ndarray[Any, Any], rate: int = RATE) -> tuple[float, float]
     return loud[0] * window / rate, (loud[-1] + 1) * window / rate
 
 
+class _Stream(soundfile.SoundFile):  # type: ignore[misc]  # it comes without types
+    """libsndfile cannot seek in a FLAC that does not say how long it is; reading needs none."""
+
+    def seekable(self) -> bool:
+        return False
+
+
 def cut(data: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted(at % (len(data) + 1) for at in cuts), len(data)]
     return [data[start:end] for start, end in pairwise(places)]
@@ -100,8 +107,9 @@ def test_a_decoder_finds_every_sample_and_the_codecs_own_delay(
     assert samples + delay <= found < samples + delay + 2 * frame
     assert format in ADDED or found == samples
     if format in ELSEWHERE:
-        sound, rate = soundfile.read(io.BytesIO(data), frames=2 * found, dtype="float64")
-        assert (len(sound), rate) == (found, RATE)
+        with _Stream(io.BytesIO(data)) as file:
+            sound = file.read(frames=2 * found, dtype="float64")
+            assert (len(sound), file.samplerate) == (found, RATE)
         assert bounds(sound) == pytest.approx(bounds(decoded(format, data)), abs=0.0051)
 
 
