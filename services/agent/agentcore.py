@@ -32,6 +32,8 @@ from services.agent.talk import MakeSource, Talks
 NAME = "agentcore"
 WRITES_AHEAD = 64
 FAREWELL_S = 8.0
+GRACE_S = 8
+"""So long may an answer go on after SIGTERM."""
 
 Choose = Callable[[AgentSettings], AbstractAsyncContextManager[MakeSource]]
 
@@ -48,7 +50,8 @@ class RuntimeAgent:
         self._opening = asyncio.Lock()
         self._opened = AsyncExitStack()
         self._parts: tuple[Firstword, Talks] | None = None
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._speaking: set[asyncio.Task[Any]] = set()
+        self._farewells: set[asyncio.Task[Any]] = set()
 
     async def invoke(self, payload: Any, context: RequestContext) -> Response:
         """The answer to `POST /invocations`; the session is the runtime's where none is named."""
@@ -81,6 +84,7 @@ class RuntimeAgent:
     # -- in the invocations' loop -----------------------------------------------------------------
 
     async def _speak(self, say: Say, name: str | None, pipe: _Pipe) -> None:
+        _keep(asyncio.current_task(), self._speaking)
         outlet = SseOutlet(pipe)
         try:
             await self._converse(say, name, outlet)
@@ -106,9 +110,7 @@ class RuntimeAgent:
             if name is None:
                 talks.forget(session.name)
             # In a task of its own: this one may be cancelled.
-            task = asyncio.create_task(conversation.hang_up(close=name is None))
-            self._farewells.add(task)
-            task.add_done_callback(self._farewells.discard)
+            _keep(asyncio.create_task(conversation.hang_up(close=name is None)), self._farewells)
 
     async def _open(self) -> tuple[Firstword, Talks]:
         async with self._opening:
@@ -120,9 +122,13 @@ class RuntimeAgent:
                 self._loop = asyncio.get_running_loop()
             return self._parts
 
-    async def _close(self) -> None:
-        if self._farewells:
-            await asyncio.wait(self._farewells, timeout=FAREWELL_S)
+    async def close(self) -> None:
+        """Cut what is being said, see to it that it is cancelled, and let go of everything."""
+        for task in self._speaking:
+            task.cancel()
+        for tasks in (self._speaking, self._farewells):
+            if tasks:
+                await asyncio.wait(tasks, timeout=FAREWELL_S)
         await self._opened.aclose()
 
     @asynccontextmanager
@@ -130,8 +136,15 @@ class RuntimeAgent:
         """In the server's own loop."""
         yield
         if self._loop is not None:
-            closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+            closing = asyncio.run_coroutine_threadsafe(self.close(), self._loop)
             await asyncio.wrap_future(closing)
+
+
+def _keep(task: asyncio.Task[Any] | None, among: set[asyncio.Task[Any]]) -> None:
+    """Hold on to a task until it is done."""
+    if task is not None:
+        among.add(task)
+        task.add_done_callback(among.discard)
 
 
 class _Pipe:
@@ -162,7 +175,7 @@ def main() -> None:
     except SettingsError as error:
         sys.stderr.write(f"{error.message}\n")
         raise SystemExit(2) from None
-    RuntimeAgent(settings).app.run(port=settings.agentcore_port)
+    RuntimeAgent(settings).app.run(port=settings.agentcore_port, timeout_graceful_shutdown=GRACE_S)
 
 
 async def _try_out(settings: AgentSettings) -> None:

@@ -19,8 +19,13 @@ import pytest
 
 pytest.importorskip("bedrock_agentcore", reason="the extra `agentcore` is not installed")
 
+from bedrock_agentcore import RequestContext
+from starlette.responses import StreamingResponse
+
 from firstword import messages as m
 from firstword.sse import Invocation, SseDecoder, read_invocation
+from services.agent.agentcore import RuntimeAgent
+from services.agent.settings import AgentSettings
 from tests.command import firstword
 from tests.doubles.path import PathDouble, heard
 from tests.doubles.strands_model import SECRET
@@ -191,6 +196,29 @@ async def what_cannot_be(caller: aiohttp.ClientSession) -> None:
         async with caller.post("/invocations", json=body) as response:
             assert response.status == 400
             assert (await response.json())["type"] == "error"
+
+
+async def test_what_is_being_said_is_cancelled_when_the_runtime_ends(
+    redis_url: str, path: PathDouble
+) -> None:
+    """In this test's loop in place of the runtime's."""
+    settings = AgentSettings(
+        redis_url=redis_url, source="strands", strands_agent=STRANDS["FIRSTWORD_AGENT_STRANDS"]
+    )
+    agent = await asyncio.to_thread(RuntimeAgent, settings)
+    response = await agent.invoke(
+        {"prompt": "hang"}, RequestContext(session_id="cut", request_headers=None, request=None)
+    )
+    assert isinstance(response, StreamingResponse)
+    answer, decoder = Invocation(), SseDecoder()
+    async for data in response.body_iterator:
+        assert isinstance(data, bytes)
+        for event in decoder.feed(data):
+            answer.feed(event)
+        if answer.text:
+            break
+    await agent.close()
+    assert any(isinstance(message, m.Cancel) for message in path.of("cut"))
 
 
 @pytest.mark.timeout(180)
