@@ -57,6 +57,7 @@ class Endpoint(Construct):
             "Endpoint",
             endpoint_name=self.name,
             endpoint_config_name=configuration.attr_endpoint_config_name,
+            retain_all_variant_properties=True,  # a new version begins with as many instances
         )
         self._scale(made)
 

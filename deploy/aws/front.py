@@ -58,7 +58,9 @@ class Front(Construct):
                 elb.TargetGroupLoadBalancingAlgorithmType.LEAST_OUTSTANDING_REQUESTS
             ),
             health_check=elb.HealthCheck(
-                path="/readyz",
+                # Not /readyz: ECS replaces what is red here, and an agent that waits for Valkey
+                # comes back by itself.
+                path="/livez",
                 interval=cdk.Duration.seconds(10),
                 timeout=cdk.Duration.seconds(5),
                 healthy_threshold_count=2,

@@ -103,6 +103,7 @@ def test_the_endpoint_is_what_the_gateway_needs(ecs: Synthesised, managed: Synth
     assert variant["InstanceType"] == "ml.g5.xlarge"
     assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"
     assert variant["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
+    assert ecs.one("AWS::SageMaker::Endpoint")["RetainAllVariantProperties"] is True
     assert variant["ContainerStartupHealthCheckTimeoutInSeconds"] == 600
     model = ecs.one("AWS::SageMaker::Model")
     container = model["PrimaryContainer"]
@@ -203,6 +204,7 @@ def test_callers_may_be_silent_on_an_open_line(ecs: Synthesised) -> None:
     listener = ecs.one("AWS::ElasticLoadBalancingV2::Listener")
     assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
     group = ecs.one("AWS::ElasticLoadBalancingV2::TargetGroup")
+    assert group["HealthCheckPath"] == "/livez"  # one that only waits is not replaced
     delay = {each["Key"]: each["Value"] for each in group["TargetGroupAttributes"]}
     assert int(delay["deregistration_delay.timeout_seconds"]) < 120
     (named,) = ecs.service("agent")["ServiceConnectConfiguration"]["Services"]
