@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 import redis
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import HealthCheck, settings
 
 from firstword import assets
 from firstword.embedded import EmbeddedServer, EmbeddedServerError
 from tests.support import missing
+
+# How quick a machine is, is no property of the code.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 NO_WEIGHTS = pytest.StashKey[str]()
 

@@ -64,6 +64,8 @@ class ToneSynthesizer:
         self.options = options or ToneOptions()
         self.running = threading.Event()
         """Set while a piece is worked on, and afterwards."""
+        self.made: list[str] = []
+        """The texts of all pieces since the warm-up, in the order in which they were made."""
         self._released = threading.Event()
         self._failures = self.options.fail_times
         self._warm = False
@@ -87,6 +89,7 @@ class ToneSynthesizer:
         self.running.set()
         if self.options.hang:
             self._released.wait()
+        self.made.append(piece.text)
         self._wait(self.options.latency_s + self.options.rtf * len(samples) / SAMPLE_RATE, stop)
         if self._failures > 0:
             self._failures -= 1
