@@ -26,7 +26,7 @@ up: $(RUN_READY) ## run a server and the four services here until Ctrl-C
 	@$(BIN)/firstword up $(UPSTREAM:%=--upstream %) $(ARGS)
 
 test: $(DEV_READY) ## all tests; what was skipped, and why, stands at the end
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-torch: ## the torch engine's tests in .venv-torch, where a torch build for CPUs is at hand
 	@if python="$$(sh tools/find_python.sh 3.11)"; then "$$python" -m tools.torch_tests $(ARGS); \

@@ -36,6 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`make test` runs files side by side, each process with a server of its own: tests mostly
+    wait. A server that is not ours there is only one of."""
+    if "://" in config.getoption("--server"):
+        config.option.dist = "no"
+        return 0
+    return min(4, os.cpu_count() or 1)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fetch the weights once, before the tests that need them and outside their time limits."""
     if session.config.option.collectonly:

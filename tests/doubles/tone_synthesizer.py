@@ -65,7 +65,7 @@ class ToneSynthesizer:
         self.running = threading.Event()
         """Set while a piece is worked on, and afterwards."""
         self.made: list[str] = []
-        """The texts of all pieces since the warm-up, in the order in which they were made."""
+        """The texts of all pieces, the warm-up's too, in the order in which they were made."""
         self._released = threading.Event()
         self._failures = self.options.fail_times
         self._warm = False
@@ -85,6 +85,7 @@ class ToneSynthesizer:
         samples = tone(piece, self.options.ms_per_char)
         if not self._warm:
             self._warm = True
+            self.made.append(piece.text)
             return Audio(samples)
         self.running.set()
         if self.options.hang:

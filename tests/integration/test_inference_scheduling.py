@@ -68,7 +68,7 @@ async def test_new_turns_go_first_then_who_has_least_audio_ahead(make: Make) -> 
             await eventually(partial(waits_more, service, before), f"{id} waits")
         engine.release()
     order = ["the one that runs", "in silence", "a new turn", "a little ahead", "far ahead"]
-    assert engine.made == [f"This is {id}." for id in order]
+    assert engine.made[1:] == [f"This is {id}." for id in order]
 
 
 async def test_a_cancelled_request_that_waits_is_gone_at_once(make: Make) -> None:
