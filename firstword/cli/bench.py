@@ -42,7 +42,7 @@ def add_commands(sub: argparse.ArgumentParser, number: Number) -> None:
     )
     tts.add_argument("--only", choices=EXPERIMENTS, help="one of the three experiments")
     tts.add_argument(
-        "--quick", action="store_true", help="small sizes: a minute or two on two cores"
+        "--quick", action="store_true", help="small sizes: about two minutes on two cores"
     )
     tts.add_argument("--trials", type=number, metavar="N", help="of first audio (default: 5)")
     tts.add_argument(
