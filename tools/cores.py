@@ -18,6 +18,7 @@ PATTERNS = (
     "firstword/capacity.py",
     "firstword/codec.py",
     "firstword/codes.py",
+    "firstword/comparison.py",
     "firstword/emulator/bridge.py",
     "firstword/emulator/eventstream.py",
     "firstword/emulator/faults.py",

@@ -12,6 +12,20 @@ PASSAGE: Final = (
 )
 """A turn of four sentences; the first can be cut at its comma."""
 
+STORY: Final = (
+    "The ferry to the island leaves twice a day, and the second crossing is the quiet one.",
+    "Most of the people on board know each other by name.",
+    "A woman with two dogs always sits by the stairs.",
+    "The captain greets her first, then looks at the sky.",
+    "If the wind comes from the west, the trip takes an hour longer.",
+    "Nobody minds, because there is soup below and somebody usually has a guitar.",
+    "The lighthouse comes into view just after the third song.",
+    "From there you can smell the pines and the smoke of the bakery.",
+    "Children run to the bow to be the first to see the harbour.",
+    "When the ropes are tied, the whole village seems to be waiting on the pier.",
+)
+"""A turn of ten sentences."""
+
 WARM_UP: Final = "Is anybody there?"
 
 CLIPS: Final = (

@@ -167,12 +167,16 @@ def _add_demo(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", default="demo.wav", metavar="FILE", help="default: %(default)s")
     _add_pace(sub, default=12.0)
     _add_play(sub)
-    sub.set_defaults(json=False)
+    sub.set_defaults(json=False, compare=False, trials=1, passage=None)
 
 
 def _add_say(sub: argparse.ArgumentParser) -> None:
     sub.set_defaults(upstream=stack.UPSTREAMS[0])
-    sub.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
+    what = sub.add_mutually_exclusive_group(required=True)
+    about = "what to say; - reads standard input"
+    what.add_argument("text", nargs="?", metavar="TEXT", help=about)
+    about = "say a text of ours instead, of four sentences or of ten"
+    what.add_argument("--passage", choices=tuple(speak.PASSAGES), help=about)
     sub.add_argument("--voice", help="a voice of `firstword voices`")
     sub.add_argument("--speed", type=_speed, help="1 is normal, 0.5 to 2")
     sub.add_argument("--lang", help="language of the text, for example en-us")
@@ -191,6 +195,8 @@ def _add_say(sub: argparse.ArgumentParser) -> None:
         help="stream: publish each token as it comes (default); batch: wait for the whole text",
     )
     how.add_argument("--compare", action="store_true", help="batch, then stream, and the ratio")
+    about = "speak so often in each mode, and tell mean, p50 and p95 (default: %(default)s)"
+    sub.add_argument("--trials", type=_count, default=1, metavar="N", help=about)
     sub.add_argument("--json", action="store_true", help="all figures as one JSON document")
     sub.add_argument(
         "--timeout",

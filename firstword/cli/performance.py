@@ -29,7 +29,8 @@ class Sink(Protocol):
 @dataclass(frozen=True, slots=True)
 class Script:
     """What to say and how: `mode` is `stream` (each token is published when it is there) or
-    `batch` (the whole text is published when the last token is there).
+    `batch` (the whole text is published when the last token is there). `times_s`: when each token
+    is there, counted from the first, as `record` found it; without it, evenly.
 
     Raises FirstwordError `nothing_to_say` for an empty text.
     """
@@ -41,6 +42,7 @@ class Script:
     speed: float | None = None
     lang: str | None = None
     silence_s: float = 120.0
+    times_s: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.text.strip():
@@ -56,6 +58,7 @@ class Performance:
     sample_rate: int
     waterfall: Waterfall
     reason: str
+    voice: str = ""
     errors: list[m.ErrorEvent] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
@@ -64,11 +67,18 @@ class Performance:
             "mode": self.script.mode,
             "tokens_per_second": self.script.tokens_per_second,
             "session": self.session,
+            "voice": self.voice,
             "sample_rate": self.sample_rate,
             "reason": self.reason,
             "errors": [{"code": e.code, "message": e.message, "n": e.n} for e in self.errors],
             **self.waterfall.as_data(),
         }
+
+
+async def record(script: Script) -> tuple[float, ...]:
+    """Let the text be written once, for nobody; returns when each token was there."""
+    there = [time.monotonic() async for _ in _paced(script)]
+    return tuple(at - there[0] for at in there)
 
 
 async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -> Performance:
@@ -91,13 +101,15 @@ async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -
             with contextlib.suppress(FirstwordError):  # an error on the way out hides the first
                 await session.close()
     turn, (events, end) = writing.result(), following.result()
-    rate = _sample_rate(events)
+    started = _started(events)
+    rate = started.sample_rate if started else DEFAULT_RATE
     return Performance(
         script=script,
         session=session.name,
         sample_rate=rate,
         waterfall=waterfall.build(turn, writer.written, events, rate),
         reason=end,
+        voice=started.voice if started else "",
         errors=[event.message for event in events if isinstance(event.message, m.ErrorEvent)],
     )
 
@@ -109,17 +121,16 @@ class _Writer:
         self.written: list[Token] = []
         self._session = session
         self._script = script
-        self._pieces = tokens(script.text)
 
     async def write(self) -> str:
         """Publish the text as the mode says; returns the turn's name."""
         if self._script.mode == "stream":
-            return await self._session.stream(self._paced(), on_published=self._published)
+            return await self._session.stream(_paced(self._script), on_published=self._published)
         return await self._batch()
 
     async def _batch(self) -> str:
         """Nothing leaves before the last token; each counts from when it was there."""
-        there = [(piece, time.monotonic()) async for piece in self._paced()]
+        there = [(piece, time.monotonic()) async for piece in _paced(self._script)]
 
         async def whole() -> AsyncIterator[str]:
             yield self._script.text
@@ -134,14 +145,17 @@ class _Writer:
     def _published(self, piece: str, entry_id: str) -> None:
         self.written.append(Token(piece, id_key(entry_id)[0]))
 
-    async def _paced(self) -> AsyncIterator[str]:
-        """The tokens at their pace; a late one does not delay those after it."""
-        rate = self._script.tokens_per_second
-        begun = time.monotonic()
-        for number, piece in enumerate(self._pieces):
-            if rate > 0:
-                await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
-            yield piece
+
+async def _paced(script: Script) -> AsyncIterator[str]:
+    """The tokens when they are there; a late one does not delay those after it."""
+    pieces = tokens(script.text)
+    rate = script.tokens_per_second
+    times_s = script.times_s or [number / rate if rate else 0.0 for number in range(len(pieces))]
+    begun = time.monotonic()
+    for piece, at in zip(pieces, times_s, strict=True):
+        if at > 0:
+            await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
+        yield piece
 
 
 async def _follow(
@@ -175,6 +189,6 @@ async def _follow(
                 pass
 
 
-def _sample_rate(events: Sequence[Heard]) -> int:
-    started = (e.message for e in events if isinstance(e.message, m.TurnStarted))
-    return next((message.sample_rate for message in started), DEFAULT_RATE)
+def _started(events: Sequence[Heard]) -> m.TurnStarted | None:
+    started = (event.message for event in events if isinstance(event.message, m.TurnStarted))
+    return next(started, None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from firstword import waterfall
 from firstword.cli.performance import Performance
+from firstword.comparison import Comparison, compare
 
 _CLEARLY_EARLIER = 1.05  # below, it is noise, and would be shown as "1.0 times"
 _ABOUT = {
@@ -52,37 +54,65 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + "s" * (number != 1)
 
 
-def comparison(performances: Sequence[Performance]) -> str:
-    """First audio of each mode, and their ratio where both spoke."""
-    lines = ["First audio, counted from the first token:"]
-    for performance in performances:
-        ttfa = performance.waterfall.ttfa_ms
-        figure = "nothing was spoken" if ttfa is None else f"{ttfa / 1000:.2f} s"
-        lines.append(f"  {performance.script.mode:<7} {figure}")
-    factor = ratio(performances)
-    if factor is not None and factor < _CLEARLY_EARLIER:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Under what a comparison was made: the server, and what ratio is aimed at, if any."""
+
+    endpoint: str
+    goal: float | None = None
+
+
+def comparison(performances: Sequence[Performance], setting: Setting) -> str:
+    """First audio of each mode leg by leg, and their ratio where both spoke."""
+    found = _compared(performances)
+    first = performances[0]
+    silent = [mode for mode, trials in found.trials.items() if not trials]
+    lines = [
+        "First audio, counted from the first token:",
+        f"  {setting.endpoint}, {_voice(performances)}, {len(first.script.text)} characters, "
+        f"{_count(first.waterfall.tokens, 'token')} at the same times in each mode",
+        "  trials that spoke: " + ", ".join(f"{len(t)} {mode}" for mode, t in found.trials.items()),
+        "",
+        *(f"  {line}" for line in found.as_text().splitlines()),
+        "",
+        *(f"  {mode}: nothing was spoken" for mode in silent),
+    ]
+    factor = found.ratio
+    if factor is None:
+        return "\n".join(lines)
+    if factor < _CLEARLY_EARLIER:
         lines.append(
             "  Streaming spoke no earlier: this machine was busy, or the text is too short."
         )
-    elif factor is not None:
+    else:
         lines.append(f"  Streaming spoke {factor:.1f} times as early.")
+    if setting.goal is not None:
+        reached = "reached" if factor >= setting.goal else "missed"
+        lines.append(f"  The goal of {setting.goal:g} times is {reached}.")
     return "\n".join(lines)
 
 
-def ratio(performances: Sequence[Performance]) -> float | None:
-    """First audio of batch by that of stream; None unless both spoke."""
-    first = {p.script.mode: p.waterfall.ttfa_ms for p in performances}
-    stream, batch = first.get("stream"), first.get("batch")
-    return batch / stream if stream and batch else None
+def _voice(performances: Sequence[Performance]) -> str:
+    voices = sorted({p.voice for p in performances if p.voice})
+    return "voice " + ", ".join(voices) if voices else "no voice"
 
 
-def as_json(performances: Sequence[Performance], file: str | None) -> str:
-    """One document: {"runs": […], "ratio": batch/stream or null, "out": the file or null}."""
-    factor = ratio(performances)
+def _compared(performances: Sequence[Performance]) -> Comparison:
+    return compare([(p.script.mode, p.waterfall) for p in performances])
+
+
+def as_json(performances: Sequence[Performance], setting: Setting, file: str | None) -> str:
+    """One document, see docs/CLI.md; `out` is the file or null."""
+    found = _compared(performances)
+    times_s = performances[0].script.times_s
     return json.dumps(
         {
+            "endpoint": setting.endpoint,
             "runs": [performance.as_data() for performance in performances],
-            "ratio": None if factor is None else round(factor, 3),
+            "trace_ms": None if times_s is None else [round(at * 1000, 1) for at in times_s],
+            "first_audio": found.as_data(),
+            "ratio": None if found.ratio is None else round(found.ratio, 3),
+            "goal": setting.goal,
             "out": file,
         },
         indent=1,

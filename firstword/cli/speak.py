@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firstword import runfile
+from firstword.bench.passages import PASSAGE, STORY, WARM_UP
 from firstword.cli import loop, report, stack
 from firstword.cli.console import Console
-from firstword.cli.performance import Performance, Script, perform
+from firstword.cli.performance import Performance, Script, perform, record
 from firstword.cli.sinks import Player, RawOutput, WavFile, find_player
 from firstword.client import Firstword
 from firstword.errors import FirstwordError
+from firstword.server_errors import without_password
 from firstword.supervisor import Tell
 
 DEMO_TEXT = (
@@ -26,12 +28,14 @@ DEMO_TEXT = (
     "A language model takes its time, and nobody likes to wait for the end of a paragraph. "
     "So every sentence leaves as soon as it is certain."
 )
+PASSAGES = {"short": " ".join(PASSAGE), "long": " ".join(STORY)}
+_GOALS = {"short": 2.4, "long": 5.0}
 
 
 def run_say(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
-    """Speak TEXT. Status 1 when not all of it was spoken."""
+    """Speak TEXT or a passage. Status 1 when not all of it was spoken."""
     script = Script(
-        text=sys.stdin.read() if options.text == "-" else options.text,
+        text=_text(options),
         tokens_per_second=options.tokens_per_second,
         voice=options.voice,
         speed=options.speed,
@@ -44,6 +48,12 @@ def run_say(options: argparse.Namespace, console: Console, environ: Mapping[str,
         console.status(f"{service}: {what}")
 
     return _run(script, modes, options, console, environ, tell)
+
+
+def _text(options: argparse.Namespace) -> str:
+    if options.passage is not None:
+        return PASSAGES[options.passage]
+    return sys.stdin.read() if options.text == "-" else str(options.text)
 
 
 def run_demo(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
@@ -85,7 +95,7 @@ def _run(
                 Firstword(url) as firstword,
             ):
                 await stack.require_services(firstword)
-                return await show.run(firstword, script, modes)
+                return await show.run(firstword, script, modes, without_password(url))
 
         return loop.run(command())
     finally:
@@ -137,19 +147,29 @@ class _Show:
     file: WavFile | RawOutput
     player: str | None
 
-    async def run(self, firstword: Firstword, script: Script, modes: Sequence[str]) -> int:
-        """Speak in each mode; where there are two, the streamed one is written and played."""
+    async def run(
+        self, firstword: Firstword, script: Script, modes: Sequence[str], endpoint: str
+    ) -> int:
+        """Speak in each mode, as often as there are trials; of the first, the waterfall is shown,
+        and its streamed turn, or its only one, is written and played."""
+        options = self.options
+        if options.compare:
+            # One recording for all, and nobody pays for the voice's first sentence.
+            self.console.status("the text is being written ...")
+            script = dataclasses.replace(script, times_s=await record(script))
+            await perform(firstword, dataclasses.replace(script, text=WARM_UP, times_s=None), [])
         performances: list[Performance] = []
-        for mode in modes:
-            self.console.status(f"speaking ({mode}) ...")
-            now = dataclasses.replace(script, mode=mode)
-            if mode == "batch" and len(modes) > 1:
-                performances.append(await perform(firstword, now, []))
-            else:
-                performances.append(await self._audible(firstword, now))
-            if not self.options.json:
-                self._tell_one(performances[-1])
-        self._tell_all(performances)
+        for trial in range(options.trials):
+            for mode in modes:
+                self.console.status(f"speaking ({mode}, {trial + 1} of {options.trials}) ...")
+                now = dataclasses.replace(script, mode=mode)
+                if trial or (mode == "batch" and len(modes) > 1):
+                    performances.append(await perform(firstword, now, []))
+                else:
+                    performances.append(await self._audible(firstword, now))
+                if not (trial or options.json):
+                    self._tell_one(performances[-1])
+        self._tell_all(performances, report.Setting(endpoint, _GOALS.get(options.passage)))
         spoken = all(
             p.reason == "complete" and not p.errors and p.waterfall.rows for p in performances
         )
@@ -180,10 +200,10 @@ class _Show:
         self._tell(report.one(performance, width=console.width, ascii_only=console.ascii_only))
         self._tell("")
 
-    def _tell_all(self, performances: Sequence[Performance]) -> None:
+    def _tell_all(self, performances: Sequence[Performance], setting: report.Setting) -> None:
         if self.options.json:
-            self._tell(report.as_json(performances, self.options.out))
+            self._tell(report.as_json(performances, setting, self.options.out))
         elif len(performances) > 1:
-            self._tell(report.comparison(performances))
+            self._tell(report.comparison(performances, setting))
         if self.options.out != "-" and self.file.samples:
             self.console.note(f"The audio is in {self.options.out}.")

@@ -34,6 +34,27 @@ async def test_say_compares_streaming_with_waiting(stack: Stack, tmp_path: Path)
         assert file.getnframes() / file.getframerate() == round(stream["audio_s"], 6)
 
 
+async def test_both_modes_play_one_recording_back_as_often_as_asked(
+    stack: Stack, tmp_path: Path
+) -> None:
+    words = ("say", "--passage", "short", "--compare", "--trials", "2", "--json")
+    pace = ("--tokens-per-second", "100")
+    ended = await firstword(*words, *pace, url=stack.redis_url, folder=tmp_path)
+    assert ended.status == 0, ended.err
+    report = json.loads(ended.out)
+    assert [run["mode"] for run in report["runs"]] == ["batch", "stream", "batch", "stream"]
+    trace_ms = report["trace_ms"]
+    assert trace_ms[0] == 0 and trace_ms == sorted(trace_ms)
+    for run in report["runs"]:
+        assert run["tokens"] == len(trace_ms)
+        assert run["text_ms"] >= trace_ms[-1] - 2, "the server's clock counts whole milliseconds"
+    for legs in report["first_audio"].values():
+        assert legs["n"] == 2
+        parts = [value["mean"] for name, value in legs.items() if name not in ("n", "ttfa")]
+        assert abs(sum(parts) - legs["ttfa"]["mean"]) < 1
+    assert (report["goal"], report["endpoint"]) == (2.4, stack.redis_url)
+
+
 async def test_say_draws_the_waterfall(stack: Stack, tmp_path: Path) -> None:
     words = ("say", "-", "--out", "-", "--tokens-per-second", "0")
     ended = await firstword(

@@ -143,19 +143,50 @@ def test_a_report_tells_pauses_errors_and_an_early_end() -> None:
     assert "\nERROR: gone (x)" in report.one(whole, width=100, ascii_only=True)
 
 
+HERE = report.Setting("redis://127.0.0.1:6379")
+
+
 def test_two_modes_are_compared() -> None:
-    both = [performance("batch", 3_000.0), performance("stream", 1_200.0)]
-    assert report.comparison(both) == (
-        "First audio, counted from the first token:\n"
-        "  batch   3.00 s\n"
-        "  stream  1.20 s\n"
-        "  Streaming spoke 2.5 times as early."
-    )
-    data = json.loads(report.as_json(both, "say.wav"))
-    assert (data["ratio"], data["out"]) == (2.5, "say.wav")
+    both = [performance("batch", 3_000.0), performance("stream", 1_200.0, voice="af_sky")]
+    assert report.comparison(both, HERE).splitlines() == [
+        "First audio, counted from the first token:",
+        "  redis://127.0.0.1:6379, voice af_sky, 3 characters, 6 tokens at the same times in each "
+        "mode",
+        "  trials that spoke: 1 batch, 1 stream",
+        "",
+        "  ms                           batch  stream",
+        "  ---------------------------  -----  ------",
+        "  first segment is written       500     500",
+        "  rest of the text is written      0       0",
+        "  segmentation                    10      10",
+        "  waiting and publishing        1590       0",
+        "  synthesis                      900     690",
+        "  first audio                   3000    1200",
+        "",
+        "  Streaming spoke 2.5 times as early.",
+    ]
+    data = json.loads(report.as_json(both, HERE, "say.wav"))
+    assert (data["ratio"], data["out"], data["trace_ms"]) == (2.5, "say.wav", None)
+    assert (data["endpoint"], data["goal"]) == ("redis://127.0.0.1:6379", None)
+    assert data["first_audio"]["stream"]["n"] == 1
+    assert data["first_audio"]["batch"]["ttfa"] == {"mean": 3000.0, "p50": 3000.0, "p95": 3000.0}
     assert [run["mode"] for run in data["runs"]] == ["batch", "stream"]
+    assert [run["voice"] for run in data["runs"]] == ["", "af_sky"]
     assert data["runs"][1]["ttfa_ms"] == 1_200.0
     assert data["runs"][1]["segments"][0]["text"] == "Hi."
+
+
+@pytest.mark.parametrize(("goal", "verdict"), [(2.4, "reached"), (5.0, "missed")])
+def test_a_goal_is_judged(goal: float, verdict: str) -> None:
+    both = [performance("batch", 3_000.0), performance("stream", 1_200.0)]
+    text = report.comparison(both, report.Setting("redis://x", goal))
+    assert text.endswith(f"\n  The goal of {goal:g} times is {verdict}.")
+
+
+def test_what_was_recorded_is_in_the_document() -> None:
+    spoken = performance("stream", 1_200.0)
+    spoken.script = Script("Hi.", 12.0, times_s=(0.0, 0.02))
+    assert json.loads(report.as_json([spoken], HERE, None))["trace_ms"] == [0.0, 20.0]
 
 
 def test_a_text_of_marks_alone_is_explained() -> None:
@@ -170,16 +201,16 @@ def test_a_text_of_marks_alone_is_explained() -> None:
 @pytest.mark.parametrize("stream_ms", [2_900.0, 3_500.0])
 def test_no_gain_is_not_called_one(stream_ms: float) -> None:
     both = [performance("batch", 3_000.0), performance("stream", stream_ms)]
-    assert report.comparison(both).endswith(
+    assert report.comparison(both, HERE).endswith(
         "  Streaming spoke no earlier: this machine was busy, or the text is too short."
     )
 
 
 def test_nothing_can_be_compared_with_silence() -> None:
     both = [performance("batch", None), performance("stream", 1_200.0)]
-    assert "nothing was spoken" in report.comparison(both)
-    assert "times as early" not in report.comparison(both)
-    assert json.loads(report.as_json(both, None))["ratio"] is None
+    assert "  batch: nothing was spoken" in report.comparison(both, HERE)
+    assert "times as early" not in report.comparison(both, HERE)
+    assert json.loads(report.as_json(both, HERE, None))["ratio"] is None
 
 
 # -- the console ----------------------------------------------------------------------------------

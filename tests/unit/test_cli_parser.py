@@ -13,6 +13,7 @@ import firstword.cli
 from firstword.assets import Assets, AssetsError
 from firstword.cli import voices
 from firstword.cli.app import main, parser
+from firstword.cli.speak import PASSAGES
 from firstword.errors import FirstwordError
 
 
@@ -28,6 +29,7 @@ def test_say_has_sensible_defaults() -> None:
     assert (options.text, options.mode, options.compare) == ("Hello.", "stream", False)
     assert (options.out, options.tokens_per_second, options.play) == ("say.wav", 12.0, None)
     assert (options.voice, options.speed, options.lang, options.json) == (None, None, None, False)
+    assert (options.passage, options.trials) == (None, 1)
 
 
 def test_say_takes_every_option() -> None:
@@ -36,6 +38,14 @@ def test_say_takes_every_option() -> None:
     assert (options.text, options.voice, options.speed) == ("-", "bf_emma", 1.2)
     assert (options.out, options.tokens_per_second, options.timeout) == ("-", 0.0, 9.0)
     assert (options.compare, options.json, options.play) == (True, True, False)
+
+
+def test_say_has_passages_of_its_own() -> None:
+    options = parser().parse_args(["say", "--passage", "long", "--compare", "--trials", "3"])
+    assert (options.text, options.passage, options.trials) == (None, "long", 3)
+    short, long = PASSAGES["short"], PASSAGES["long"]
+    assert (short.count("."), long.count(".")) == (4, 10)
+    assert 260 <= len(short) <= 275
 
 
 def test_demo_and_up_take_the_way_to_the_container() -> None:
@@ -77,6 +87,9 @@ def test_bench_tts() -> None:
         ("", "COMMAND"),
         ("sing", "invalid choice"),
         ("say", "TEXT"),
+        ("say hi --passage short", "not allowed with"),
+        ("say --passage medium", "invalid choice"),
+        ("say hi --trials 0", "at least 1"),
         ("say hi --speed 0", "from 0.5 to 2"),
         ("say hi --speed 99", "from 0.5 to 2"),
         ("say hi --tokens-per-second -1", "at least 0"),
