@@ -21,7 +21,7 @@ LEGS: Final = {
     "synthesis": "synthesis",
 }
 """What the time to first audio is made of, in its order, and how people are told."""
-_TOTAL = "ttfa"
+_TOTAL, _LAST = "ttfa", "done"
 _FIGURES = ("mean", "p50", "p95")
 
 
@@ -67,19 +67,28 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Trials by mode, `batch` or `stream`: the legs of each that spoke."""
+    """Trials by mode, `batch` or `stream`: legs and `done`, the last audio, of each that spoke."""
 
     trials: Mapping[str, Sequence[Mapping[str, float]]]
 
     @property
     def ratio(self) -> float | None:
         """Mean first audio of batch by that of stream; None unless both spoke."""
-        means = {mode: spreads[_TOTAL].mean for mode, spreads in self._spreads().items()}
-        stream, batch = means.get("stream"), means.get("batch")
-        return batch / stream if stream and batch else None
+        return self._times_as_early(_TOTAL)
+
+    @property
+    def file_ratio(self) -> float | None:
+        """The same for a caller of batch who gets all audio at once, when its last is made."""
+        return self._times_as_early(_LAST)
+
+    def _times_as_early(self, than: str) -> float | None:
+        found = self._spreads()
+        if "batch" not in found or "stream" not in found or not found["stream"][_TOTAL].mean:
+            return None
+        return found["batch"][than].mean / found["stream"][_TOTAL].mean
 
     def as_data(self) -> dict[str, Any]:
-        """{mode: {"n": trials that spoke, "ttfa" and each leg: {"mean", "p50", "p95"}}}."""
+        """{mode: {"n": trials that spoke, "ttfa", "done" and each leg: {"mean", "p50", "p95"}}}."""
         return {
             mode: {"n": len(self.trials[mode])}
             | {
@@ -90,22 +99,22 @@ class Comparison:
         }
 
     def as_text(self) -> str:
-        """A row for each leg and their sum; of one trial its times, else mean, p50 and p95."""
+        """Rows: legs, their sum, the last audio. Of one trial its times, else mean, p50, p95."""
         found = self._spreads()
         figures = _FIGURES[:1] if all(len(t) <= 1 for t in self.trials.values()) else _FIGURES
         head = ["ms"]
-        rows = [[about] for about in (*LEGS.values(), "first audio")]
+        rows = [[about] for about in (*LEGS.values(), "first audio", "last audio")]
         for mode, spreads in found.items():
             head += [mode] if len(figures) == 1 else [f"{mode} {figures[0]}", *figures[1:]]
-            for row, name in zip(rows, (*LEGS, _TOTAL), strict=True):
+            for row, name in zip(rows, (*LEGS, _TOTAL, _LAST), strict=True):
                 row += [f"{spreads[name].figures()[figure]:.0f}" for figure in figures]
         return table(head, rows)
 
     def _spreads(self) -> dict[str, dict[str, Spread]]:
-        """Of each mode that spoke: its legs and their sum."""
+        """Of each mode that spoke: its legs, their sum, and the last audio."""
         return {
-            mode: {name: Spread([trial[name] for trial in trials]) for name in LEGS}
-            | {_TOTAL: Spread([sum(trial.values()) for trial in trials])}
+            mode: {name: Spread([trial[name] for trial in trials]) for name in (*LEGS, _LAST)}
+            | {_TOTAL: Spread([sum(trial[leg] for leg in LEGS) for trial in trials])}
             for mode, trials in self.trials.items()
             if trials
         }
@@ -117,5 +126,5 @@ def compare(falls: Sequence[tuple[str, Waterfall]]) -> Comparison:
     for mode, fall in falls:
         found = legs(fall, whole=mode == "batch")
         if found is not None:
-            trials[mode].append(found)
+            trials[mode].append({**found, _LAST: fall.done_ms})
     return Comparison(trials)

@@ -86,6 +86,10 @@ def comparison(performances: Sequence[Performance], setting: Setting) -> str:
         )
     else:
         lines.append(f"  Streaming spoke {factor:.1f} times as early.")
+    lines.append(
+        f"  Who gets all audio at once, when batch has made the last, waits {found.file_ratio:.1f} "
+        "times as long."
+    )
     if setting.goal is not None:
         reached = "reached" if factor >= setting.goal else "missed"
         lines.append(f"  The goal of {setting.goal:g} times is {reached}.")
@@ -112,6 +116,7 @@ def as_json(performances: Sequence[Performance], setting: Setting, file: str | N
             "trace_ms": None if times_s is None else [round(at * 1000, 1) for at in times_s],
             "first_audio": found.as_data(),
             "ratio": None if found.ratio is None else round(found.ratio, 3),
+            "file_ratio": None if found.file_ratio is None else round(found.file_ratio, 3),
             "goal": setting.goal,
             "out": file,
         },

@@ -76,7 +76,7 @@ def test_several_trials_have_a_mean_and_quantiles() -> None:
         [("batch", fall(at, committed=1_000.0)) for at in (2_000.0, 2_100.0, 2_800.0)]
         + [("stream", fall(at)) for at in (900.0, 1_000.0, 1_100.0)]
     )
-    assert found.ratio == pytest.approx(2.3)
+    assert found.ratio == found.file_ratio == pytest.approx(2.3)
     data = found.as_data()
     assert data["batch"]["n"] == 3
     assert data["batch"]["ttfa"] == {"mean": 2300.0, "p50": 2100.0, "p95": 2800.0}
@@ -89,7 +89,8 @@ def test_several_trials_have_a_mean_and_quantiles() -> None:
         "segmentation                          0     0     0           20    20    20\n"
         "waiting and publishing              900   700  1400          280   280   380\n"
         "synthesis                           400   400   400          400   400   400\n"
-        "first audio                        2300  2100  2800         1000  1000  1100"
+        "first audio                        2300  2100  2800         1000  1000  1100\n"
+        "last audio                         2300  2100  2800         1033  1000  1100"
     )
 
 
@@ -97,5 +98,6 @@ def test_one_mode_has_no_ratio() -> None:
     assert compare([("stream", fall(900.0))]).ratio is None
     silent = compare([("stream", fall(900.0)), ("batch", Waterfall("t", 1, 0.0))])
     assert silent.ratio is None
+    assert compare([("batch", fall(900.0)), ("stream", fall(0.0))]).file_ratio is None
     assert list(silent.as_data()) == ["stream"]
     assert silent.as_text().splitlines()[0].split() == ["ms", "stream"]
