@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from types import ModuleType
+from typing import Literal
 
 import aiohttp
 import av
-import numpy as np
 import openai
 import pytest
 
@@ -17,7 +19,6 @@ from firstword import codec
 from firstword import messages as m
 from firstword.encoding import FORMATS as KINDS
 from services.agent.speech_request import FORMATS
-from services.inference.synthesizer import Synthesizer
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import QUICK, Stack, tone_pcm
 from tests.integration.test_agent import serving
@@ -25,6 +26,8 @@ from tests.support import eventually
 
 SENTENCES = ["The first of several sentences.", "The second of them.", "And the last"]
 TEXT = " ".join(SENTENCES)
+SPOKEN = "The kettle is on the stove, and tea will be ready in a minute."
+UNDERSTOOD: tuple[Literal["mp3", "opus", "wav"], ...] = ("mp3", "opus", "wav")
 RATE = 24_000
 
 
@@ -181,27 +184,39 @@ async def test_who_hangs_up_stops_the_speech(redis_url: str) -> None:
         await eventually(over, "it is cancelled, and its session is closed", timeout=20)
 
 
-@pytest.fixture
-def kokoro() -> Callable[[], Synthesizer]:
-    """The real engine; what it imports takes seconds, which no event loop may wait for."""
-    from tests.doubles import engines
-
-    return engines.kokoro
+def pcm_of(data: bytes) -> tuple[bytes, int]:
+    """The file's samples as s16le mono, and their rate, as a decoder finds them."""
+    with av.open(io.BytesIO(data), mode="r") as container:
+        rate = container.streams.audio[0].rate
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
+        frames = [r for frame in container.decode(audio=0) for r in resampler.resample(frame)]
+    return b"".join(frame.to_ndarray().tobytes() for frame in frames), rate
 
 
 @pytest.mark.model
-async def test_the_real_voice_speaks_to_openais_client(
-    redis_url: str, kokoro: Callable[[], Synthesizer]
-) -> None:
-    text = "Hello there. This is a test."
+async def test_the_real_voice_is_understood_in_files_of_openais_client(redis_url: str) -> None:
+    # What these import takes seconds, which no event loop may wait for.
+    engines, ears = await asyncio.to_thread(_real_ones)
     async with (
-        Stack(redis_url, kokoro) as stack,
+        Stack(redis_url, engines.kokoro) as stack,
         serving(stack.redis_url) as agent,
         openai.AsyncOpenAI(base_url=f"{agent._base_url}/v1", api_key="none") as client,
     ):
-        made = await client.audio.speech.create(model="tts-1", input=text, voice="coral")
-    with av.open(io.BytesIO(made.content), mode="r") as container:
-        frames = [frame.to_ndarray().reshape(-1) for frame in container.decode(audio=0)]
-    sound = np.concatenate(frames)
-    assert 1.5 < len(sound) / RATE < 6
-    assert np.sqrt(np.square(sound).mean()) > 0.01
+        files = {}
+        for format in UNDERSTOOD:
+            made = client.audio.speech.with_streaming_response.create(
+                model="tts-1", input=SPOKEN, voice="coral", response_format=format
+            )
+            async with made as response:
+                files[format] = b"".join([part async for part in response.iter_bytes(4096)])
+    for format, data in files.items():
+        pcm, rate = await asyncio.to_thread(pcm_of, data)
+        assert 2 < len(pcm) / 2 / rate < 7, format
+        share = await asyncio.to_thread(ears.share_recognised, SPOKEN, pcm, rate)
+        assert share >= 0.8, f"{format}: {share:.0%} of the words are heard"
+
+
+def _real_ones() -> tuple[ModuleType, ModuleType]:
+    from tests.doubles import ears, engines
+
+    return engines, ears
