@@ -14,6 +14,7 @@ from firstword.poison import Poison, where
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
 from firstword.server_look import check_server
 from firstword.streams import Streams, pause
+from firstword.task_protection import TaskProtection
 from services.tts_gateway.runner import SessionRunner
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
@@ -75,13 +76,19 @@ class GatewayService:
         owning = asyncio.create_task(self._ownership.run())
         looking = asyncio.create_task(self._upstream.look())
         measuring = asyncio.create_task(self._measure())
+        tasks = [owning, looking, measuring]
+        if self._settings.ecs_agent:
+            protection = TaskProtection(self._settings.ecs_agent)
+            tasks.append(asyncio.create_task(protection.run(self._has_sessions)))
         announce_ready(STAGE, http=self.address)
         await stop.wait()
         await self._drain()
-        owning.cancel()
-        looking.cancel()
-        measuring.cancel()
-        await asyncio.gather(owning, looking, measuring, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _has_sessions(self) -> bool:
+        return bool(self._runners)
 
     async def _measure(self) -> None:
         """Keep the gauges of what waits true."""

@@ -87,6 +87,11 @@ class GatewaySettings:
     session_ttl_s: int = setting(
         86_400, "FIRSTWORD_SESSION_TTL_S", "seconds a session's state outlives its last use"
     )
+    ecs_agent: str = setting(
+        "",
+        "ECS_AGENT_URI",
+        "set by ECS itself: its task is then protected from scale-in while it has sessions",
+    )
 
     def limits(self) -> Limits:
         """What the core goes by."""
