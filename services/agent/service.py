@@ -23,6 +23,7 @@ from services.agent.speech import SpeechDoor
 from services.agent.talk import MakeSource
 
 NAME = "agent"
+SCRIPTED = "scripted"
 PAGE_KINDS = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -104,6 +105,7 @@ class AgentService:
         self._sessions.add_routes(app.router)
         self._speech.add_routes(app.router)
         app.router.add_get("/v1/voices", self._list_voices)
+        app.router.add_get("/v1/agent", self._describe)
         app.router.add_get("/ping", self._healthy)
         for path in self._page:
             app.router.add_get(f"/{path}", self._serve_page)
@@ -119,6 +121,12 @@ class AgentService:
 
     async def _list_voices(self, _request: web.Request) -> web.Response:
         return web.json_response({"voices": self._voices})
+
+    async def _describe(self, _request: web.Request) -> web.Response:
+        """Who answers prompts, and whether with more than the prompt itself."""
+        settings = self._settings
+        answers = settings.source != SCRIPTED or bool(settings.script)
+        return web.json_response({"source": settings.source, "answers": answers})
 
     async def _serve_page(self, request: web.Request) -> web.Response:
         body, content_type = self._page[request.path.removeprefix("/")]

@@ -21,6 +21,7 @@ from playwright.async_api import Browser
 from services.agent.scripted import ScriptedSource
 from services.agent.service import AgentService
 from services.agent.settings import AgentSettings
+from services.agent.talk import MakeSource
 from services.inference.synthesizer import Audio, Prepared, Stop, Synthesizer
 from tests.browser.chromium import BLOCK, HERE, RATE, Heard, Visit, ready, visiting
 from tests.browser.conftest import Tell
@@ -60,12 +61,15 @@ class TappedAgent(AgentService):
 
 @asynccontextmanager
 async def serving(
-    redis_url: str, engine: Callable[[], Synthesizer] | None = None, **settings: Any
+    redis_url: str,
+    engine: Callable[[], Synthesizer] | None = None,
+    make_source: MakeSource = ScriptedSource,
+    **settings: Any,
 ) -> AsyncIterator[str]:
     """The whole path behind an agent; its address."""
     given = AgentSettings(redis_url=redis_url, http_port=0, **settings)
     async with Stack(redis_url, engine or tones(QUICK)):
-        service = await asyncio.to_thread(TappedAgent, given, ScriptedSource)
+        service = await asyncio.to_thread(TappedAgent, given, make_source)
         stop = asyncio.Event()
         running = asyncio.create_task(service.run(stop))
         await eventually(lambda: service.address or running.done(), "the agent serves")
@@ -275,6 +279,33 @@ async def test_both_ways_are_compared(visit: Visit) -> None:
     await visit.page.click("#speak")
     await visit.until_says("Done")
     assert await visit.text("#first-batch") == "–", "figures of another text are not compared"
+
+
+async def test_a_model_is_asked_and_its_answer_is_heard(
+    redis_url: str, chromium: Browser, shots: Path
+) -> None:
+    answer = ScriptedSource([SENTENCES[0]])
+    async with (
+        serving(redis_url, make_source=lambda: answer, source="openai") as address,
+        visiting(chromium, address, shots) as visit,
+    ):
+        await ready(visit)
+        assert await visit.text("#text-label") == "Question"
+        assert not await visit.page.is_visible("#pace"), "the model has its own pace"
+        assert "sky" not in await visit.page.input_value("#text")
+        await visit.page.select_option("#passage", "0")
+        assert "sky" in await visit.page.input_value("#text")
+        await visit.shoot("asking")
+        await visit.page.fill("#text", "What is on the stove?")
+        await visit.page.click("#speak")
+        await visit.until_says("Done")
+        (said,) = visit.sent
+        assert said["prompt"] == "What is on the stove?"
+        assert "text" not in said
+        heard = await visit.heard()
+        assert matched(heard, tone(SENTENCES[0])) == len(tone(SENTENCES[0]))
+        assert await visit.text("#reply") == SENTENCES[0]
+        assert visit.complaints == []
 
 
 async def test_a_token_is_asked_for_and_stays_in_the_tab(

@@ -13,7 +13,16 @@ POSTS = (
     "/v1/audio/speech",
     *(f"/v1/sessions/f{{}}/{kind}" for kind in ("text", "end", "flush", "cancel", "open", "close")),
 )
-GETS = ("/", "/ws", "/v1/voices", "/v1/models", "/v1/models/kokoro-82m", "/ping", "/readyz")
+GETS = (
+    "/",
+    "/ws",
+    "/v1/voices",
+    "/v1/agent",
+    "/v1/models",
+    "/v1/models/kokoro-82m",
+    "/ping",
+    "/readyz",
+)
 BODIES: tuple[dict[str, Any], ...] = (
     {"text": "Hi.", "mode": "stream", "tokens_per_second": 0, "session": "f0", "turn": "t"},
     {"prompt": "Hi.", "voice": "af_heart", "speed": 1.0, "lang": "en-us"},

@@ -308,6 +308,20 @@ async def test_the_page_and_what_it_needs(agent: aiohttp.ClientSession) -> None:
     assert {"id": "af_heart", "language": "en-us"} in voices
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, {"source": "scripted", "answers": False}),
+        ({"script": "replies.txt"}, {"source": "scripted", "answers": True}),
+    ],
+)
+async def test_a_caller_can_learn_whether_prompts_are_answered(
+    redis_url: str, settings: dict[str, Any], told: dict[str, Any]
+) -> None:
+    async with serving(redis_url, **settings) as agent, agent.get("/v1/agent") as response:
+        assert await response.json() == told
+
+
 async def _equal(answer: Any, wanted: int) -> bool:
     return bool(await answer == wanted)
 

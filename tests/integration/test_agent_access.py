@@ -51,6 +51,7 @@ DOORS = [
     ("POST", "/v1/audio/speech"),
     ("GET", "/v1/models"),
     ("GET", "/v1/voices"),
+    ("GET", "/v1/agent"),
     ("GET", "/nothing"),
 ]
 

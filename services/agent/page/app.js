@@ -1,7 +1,7 @@
 // The page: says what to say over a WebSocket, plays what comes back, shows both.
 
 import { Line } from "./line.js";
-import { PASSAGES } from "./passages.js";
+import { PASSAGES, QUESTIONS } from "./passages.js";
 import { Player } from "./player.js";
 import { Reply, ServerClock } from "./reply.js";
 import { Transcript } from "./transcript.js";
@@ -23,6 +23,8 @@ const transcript = new Transcript($("reply"));
 const waterfall = new Waterfall($("waterfall"), $("figures"));
 const firstSound = { asked: "", stream: null, batch: null }; // milliseconds, for what was asked
 
+let passages = PASSAGES;
+let answers = false; // whether a model answers what is asked; else it is said as it is
 let clock = new ServerClock();
 let reply = null; // the last one that was asked for; it is on while `reply.over` is null
 let says = null; // what was sent for it
@@ -159,7 +161,7 @@ async function speak() {
 async function ask() {
   const mode = queue.shift();
   const what = {
-    text: $("text").value,
+    [answers ? "prompt" : "text"]: $("text").value,
     voice: $("voice").value || undefined,
     tokens_per_second: $("pace").valueAsNumber,
   };
@@ -303,7 +305,8 @@ function showFigures() {
 
 function comparison(stream, batch) {
   if (stream !== null && batch !== null) {
-    return `${(batch / stream).toFixed(1)}× sooner while it is written.`;
+    const other = answers ? " The two answers may differ." : "";
+    return `${(batch / stream).toFixed(1)}× sooner while it is written.${other}`;
   }
   const early = reply?.soundedAt && reply.over !== null && reply.mode === "stream"
     ? reply.writtenAt - reply.soundedAt : 0;
@@ -316,6 +319,31 @@ function draw() {
   showFigures();
 }
 
+// What the agent does with what it is given, and so what is to be asked for here.
+async function learn() {
+  const answer = await line.ask("v1/agent").catch(() => null);
+  if (!answer?.ok) return; // what is typed is said as it is
+  const agent = await answer.json();
+  answers = agent.answers;
+  $("text-label").textContent = answers ? "Question" : "Text";
+  $("pace-field").hidden = $("pace-hint").hidden = agent.source !== "scripted";
+  offer(answers ? QUESTIONS : PASSAGES);
+}
+
+function offer(list) {
+  if (list === passages) return;
+  passages = list;
+  const own = $("passage").value === "";
+  listPassages();
+  $("passage").value = own ? "" : 1;
+  if (!own) $("passage").onchange();
+}
+
+function listPassages() {
+  const options = passages.map(({ title }, i) => new Option(title, i));
+  $("passage").replaceChildren(...options, new Option("Your own", ""));
+}
+
 async function begin() {
   try {
     const answer = await line.ask("v1/voices");
@@ -325,14 +353,15 @@ async function begin() {
   } catch {
     $("voice").replaceChildren(new Option("the session's voice", ""));
   }
+  await learn();
   line.connect();
 }
 
 // -- the start --------------------------------------------------------------------------------------
 
-$("passage").replaceChildren(...PASSAGES.map(({ title }, i) => new Option(title, i)), new Option("Your own", ""));
+listPassages();
 $("passage").onchange = () => {
-  const chosen = PASSAGES[$("passage").value];
+  const chosen = passages[$("passage").value];
   if (chosen) $("text").value = chosen.text;
   else $("text").select();
 };

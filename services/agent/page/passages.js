@@ -1,4 +1,4 @@
-// Something to say. The first is short, the last long enough to hear the difference of the modes.
+// Something to say, and something to ask where a model answers. Of what is said, the first is short, the last long enough to hear the difference of the modes.
 
 export const PASSAGES = [
   {
@@ -29,4 +29,14 @@ export const PASSAGES = [
       "morning. Below her the sea went on with its work. She turned the switch, and the night " +
       "answered.",
   },
+];
+
+export const QUESTIONS = [
+  { title: "A short answer", text: "In one sentence: why is the sky blue?" },
+  {
+    title: "Directions",
+    text: "Explain to somebody who has never done it how to boil an egg, in four or five sentences.",
+  },
+  { title: "Numbers and names", text: "Tell me what happened in July 1969, with dates and names." },
+  { title: "A longer story", text: "Tell me a story about a lighthouse, in about ten sentences." },
 ];
