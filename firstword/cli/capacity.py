@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from firstword.capacity import Demand, Plan, plan, refused
 from firstword.cli import loop
+from firstword.cli.asked import asked
 from firstword.cli.console import Console
 
-_PROGRAM = (sys.executable, "-P", "-m", "services.tts_gateway.capacity")
+_PROGRAM = "services.tts_gateway.capacity"
 
 
 def add_options(
@@ -118,37 +117,21 @@ async def measured(
 ) -> AsyncGenerator[dict[str, Any], None]:
     """What `services.tts_gateway.capacity` tells: the library imports no service."""
     named = {
-        "--upstream": options.upstream,
-        "--voice": options.voice,
-        "--start": options.start,
-        "--slo": options.slo,
-        "--most": options.most_sessions,
-        "--step": options.step_s,
+        "upstream": options.upstream,
+        "voice": options.voice,
+        "start": options.start,
+        "slo": options.slo,
+        "most": options.most_sessions,
+        "step": options.step_s,
     }
-    child = await asyncio.create_subprocess_exec(
-        *_PROGRAM,
-        *(f"{name}={value}" for name, value in named.items() if value),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environ,
-    )
-    assert child.stdout is not None and child.stderr is not None  # noqa: S101 - both are pipes
-    complaint = asyncio.create_task(child.stderr.read())
-    try:
+    async with asked(_PROGRAM, named, environ) as program:
         told_all = False
-        async for line in child.stdout:
+        async for line in program.lines:
             told = json.loads(line)
             told_all = told_all or "q_max" in told or "error" in told
             yield told
         if not told_all:
-            lines = (await complaint).decode(errors="replace").strip().splitlines()
-            raise refused(lines[-1] if lines else "the measurement ended without a word")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.terminate()  # it ends what it started
-        await child.wait()
-        complaint.cancel()
+            raise refused(await program.complaint() or "the measurement ended without a word")
 
 
 def in_words(told: Mapping[str, Any]) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import statistics
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from firstword import keys, runfile, server_check
 from firstword.cli import loop
+from firstword.cli.asked import asked
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
 from firstword.server_check import Facts, Finding, Level
@@ -23,7 +22,7 @@ from firstword.streams import Streams
 UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
 PARTITIONS_VARIABLE = "FIRSTWORD_PARTITIONS"
 _PATH = "/invocations-bidirectional-stream"
-_PROGRAM = (sys.executable, "-P", "-m", "services.tts_gateway.doctor")
+_PROGRAM = "services.tts_gateway.doctor"
 _SHOWN: Mapping[Level, str] = {"ok": "ok", "note": "warn", "warning": "warn", "fatal": "FAIL"}
 _FAR_MS = 5.0
 """A server that takes longer to answer costs every sentence several times that."""
@@ -148,31 +147,15 @@ async def look_at_upstream(
     url: str | None, voice: str, environ: Mapping[str, str]
 ) -> AsyncIterator[Finding]:
     """What `services.tts_gateway.doctor` finds: the library imports no service, so it is asked."""
-    arguments = [f"--voice={voice}", *([f"--upstream={url}"] if url else [])]
-    child = await asyncio.create_subprocess_exec(
-        *_PROGRAM,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environ,
-    )
-    assert child.stdout is not None and child.stderr is not None  # noqa: S101 - both are pipes
-    complaint = asyncio.create_task(child.stderr.read())
-    try:
+    options = {"voice": voice, "upstream": url}
+    async with asked(_PROGRAM, options, environ) as program:
         found = 0
-        async for line in child.stdout:
+        async for line in program.lines:
             if (finding := read_finding(line)) is not None:
                 found += 1
                 yield finding
-        status = await child.wait()
-        if status == 2 or not found:
-            yield _unlooked(await complaint)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        await child.wait()
-        complaint.cancel()
+        if await program.status() == 2 or not found:
+            yield _unlooked(await program.complaint())
 
 
 def _running_here(environ: Mapping[str, str]) -> str | None:
@@ -194,8 +177,7 @@ def read_finding(line: bytes) -> Finding | None:
     return Finding(texts[0], fields["level"], texts[1], texts[2])
 
 
-def _unlooked(complaint: bytes) -> Finding:
+def _unlooked(complaint: str) -> Finding:
     """The program ended without a word: wrong settings, or it is not installed."""
-    lines: Sequence[str] = complaint.decode(errors="replace").strip().splitlines() or ["no reason"]
     remedy = "put the settings right; pip install 'firstword[gateway]' if something is missing"
-    return Finding("upstream_settings", "fatal", lines[-1], remedy)
+    return Finding("upstream_settings", "fatal", complaint or "no reason", remedy)

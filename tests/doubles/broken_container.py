@@ -6,14 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from aiohttp import WSMsgType, web
 
 from firstword.runtime import HttpServer
 from tests.doubles.babble import RATE, babble
 from tests.doubles.gateway_rig import PATH
+from tests.doubles.served import Served
 
 Frame = dict[str, Any]
 FRAME_BYTES = 9_600
@@ -48,7 +48,7 @@ class Manners:
     """Takes no connection."""
 
 
-class BrokenContainer:
+class BrokenContainer(Served):
     """A real server on loopback; `url` is what a gateway would be set to."""
 
     def __init__(self, manners: Manners) -> None:
@@ -60,18 +60,6 @@ class BrokenContainer:
     @property
     def url(self) -> str:
         return f"ws://{self._http.address}{PATH}"
-
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        await self._http.stop()
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         if self._manners.refuses:

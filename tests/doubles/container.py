@@ -6,12 +6,12 @@ It speaks no protocol of its own accord: it keeps what clients send, and sends w
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from aiohttp import WSMsgType, web
 
 from firstword.runtime import HttpServer
+from tests.doubles.served import Served
 
 
 class BackendPeer(Protocol):
@@ -62,7 +62,7 @@ class WebSocketPeer:
             self._request.transport.abort()
 
 
-class WebSocketBackend:
+class WebSocketBackend(Served):
     """A real server on loopback; `url` is what clients connect to."""
 
     def __init__(self) -> None:
@@ -76,18 +76,6 @@ class WebSocketBackend:
     @property
     def url(self) -> str:
         return f"ws://{self._http.address}/invocations-bidirectional-stream"
-
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        await self._http.stop()
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         if self.refuse:

@@ -17,6 +17,7 @@ from websockets.server import ServerProtocol
 
 from firstword.emulator.bridge import Frame, Opcode
 from firstword.runtime import HttpServer
+from tests.doubles.served import Served
 
 Handler = Callable[[web.WebSocketResponse], Awaitable[None]]
 
@@ -30,7 +31,7 @@ async def echo(socket: web.WebSocketResponse) -> None:
             await socket.send_bytes(message.data)
 
 
-class AiohttpContainer:
+class AiohttpContainer(Served):
     """A real aiohttp server; `handler` is what it does with each WebSocket."""
 
     def __init__(self, handler: Handler = echo) -> None:
@@ -47,18 +48,6 @@ class AiohttpContainer:
     @property
     def url(self) -> str:
         return f"ws://{self._http.address}"
-
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        await self._http.stop()
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         if self.refuse is not None:

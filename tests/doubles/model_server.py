@@ -6,16 +6,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from firstword.emulator.eventstream import Message, encode
 from firstword.runtime import HttpServer
+from tests.doubles.served import Served
 
 
-class ModelServer:
+class ModelServer(Served):
     """On loopback. `body` is what it writes; then it ends, waits (`hangs`) or breaks off."""
 
     def __init__(self) -> None:
@@ -36,18 +36,6 @@ class ModelServer:
     @property
     def url(self) -> str:
         return f"http://{self._http.address}"
-
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        await self._http.stop()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())

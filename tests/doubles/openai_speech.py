@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from firstword.runtime import HttpServer
 from tests.doubles.container import BackendPeer
+from tests.doubles.served import Served
 
 
 class SpeechPeer:
@@ -61,7 +61,7 @@ class SpeechPeer:
 Speak = Callable[[SpeechPeer], Awaitable[None]]
 
 
-class OpenAISpeech:
+class OpenAISpeech(Served):
     """A real server on loopback; `url` is what the gateway is set to."""
 
     def __init__(self, speak: Speak | None = None) -> None:
@@ -78,18 +78,6 @@ class OpenAISpeech:
     @property
     def url(self) -> str:
         return f"openai+http://{self._http.address}/v1"
-
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        await self._http.stop()
 
     async def _models(self, request: web.Request) -> web.Response:
         self.logins.append(request.headers.get("Authorization", ""))
