@@ -197,7 +197,8 @@ class SegmentStarted:
     """Committed with the segment's first audio.
 
     `committed_at`: entry id of the segment on the segments stream; `ttfb_ms`: synthesis request
-    sent to first audio byte. Both for waterfalls.
+    sent to first audio byte. Both for waterfalls. `spoken`: what is said of it, where that differs
+    from `text`.
     """
 
     turn: str
@@ -207,6 +208,7 @@ class SegmentStarted:
     end: int
     committed_at: str = ""
     ttfb_ms: float = 0.0
+    spoken: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ class Progress:
                 end=segment.end,
                 committed_at=committed_at,
                 ttfb_ms=round(max(0.0, ttfb_s) * 1000, 1),
+                spoken=None if segment.spoken == segment.text else segment.spoken,
             )
         ]
 

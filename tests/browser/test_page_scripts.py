@@ -15,10 +15,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = Path(__file__).parents[2] / "services" / "agent" / "page"
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in PAGE.glob("*.js")}
 
-TIMES = """async ([text, told, seconds]) => {
+TIMES = """async ([text, told, seconds, spoken]) => {
   const { timesOf, wordsOf } = await import("/words.js");
   const words = wordsOf(text);
-  const { begins, ends, exact } = timesOf(text, words, told, seconds);
+  const { begins, ends, exact } = timesOf(text, words, told, seconds, spoken ?? undefined);
   const said = words.map(({ start, end }) => [...text].slice(start, end).join(""));
   return { said, begins, ends, exact };
 }"""
@@ -86,8 +86,14 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     await page.close()
 
 
-async def times(page: Page, text: str, told: Any = (), seconds: float | None = None) -> Any:
-    return await page.evaluate(TIMES, [text, list(told), seconds])
+async def times(
+    page: Page,
+    text: str,
+    told: Any = (),
+    seconds: float | None = None,
+    spoken: str | None = None,
+) -> Any:
+    return await page.evaluate(TIMES, [text, list(told), seconds, spoken])
 
 
 async def test_words_are_placed_by_the_voice_or_by_their_length(page: Page) -> None:
@@ -114,6 +120,16 @@ async def test_words_are_placed_by_the_voice_or_by_their_length(page: Page) -> N
     unlike = await times(page, "See `x.py` [here](u) ok", more, seconds=2.3)
     assert not unlike["exact"]
     assert unlike["begins"] == pytest.approx([0, 0.4, 1.1, 2.1])
+
+    known = await times(page, "See `x.py` [here](u) ok", more, spoken="See x.py here ok")
+    assert known["exact"]
+    assert (known["begins"], known["ends"]) == ([0, 1, 1.5, 2], [1, 1.5, 2, 2.3])
+
+    elsewhere = await times(page, "**Say** it", [[0, 4, 0, 1], [5, 7, 1, 2]], spoken="Tell it")
+    assert elsewhere["begins"] == [0, 1], "what is not written stands in its order"
+
+    inside = await times(page, "therein: in", [[0, 2, 0, 1]], spoken="in")
+    assert inside["exact"] and inside["begins"] == [0, 0], "a word is no part of another"
 
     nothing_told = await times(page, "a" * 15 + " " + "b" * 14)
     assert nothing_told["begins"] == pytest.approx([0, 16 / 15])

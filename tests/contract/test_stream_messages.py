@@ -190,6 +190,20 @@ MESSAGES: list[tuple[str, Any]] = [
             turns=["t-1", "t-2"],
         ),
     ),
+    # What is said of a segment, where it is not what is written.
+    (
+        "audio",
+        m.SegmentStarted(
+            turn="t-1",
+            n=1,
+            text="Hello **there**.",
+            start=0,
+            end=16,
+            committed_at="1700000000004-0",
+            ttfb_ms=61.5,
+            spoken="Hello there.",
+        ),
+    ),
 ]
 
 LINES = (

@@ -73,6 +73,7 @@ export class Reply {
       start: event.start,
       end: event.end,
       text: this.characters.slice(event.start, event.end).join("") || event.text,
+      spoken: event.spoken ?? event.text,
       position: this.received,
       received: 0,
       samples: null, // how many it has, once that is known
@@ -151,6 +152,6 @@ export class Reply {
   #place(segment) {
     const known = segment.samples !== null;
     const seconds = known && this.rate ? segment.samples / this.rate : undefined;
-    Object.assign(segment, timesOf(segment.text, segment.words, segment.told, seconds));
+    Object.assign(segment, timesOf(segment.text, segment.words, segment.told, seconds, segment.spoken));
   }
 }

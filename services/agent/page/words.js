@@ -31,18 +31,38 @@ function segmented(run) {
 }
 
 // When each of `words` begins and is over, in seconds from the segment's start.
-// `told` are the voice's own times, [start, end, from, to], in the text as it is spoken. That may
-// lack markup that the written text has. Where the two cannot be matched, or nothing is told (yet),
-// words are placed by their length in `seconds`, the segment's duration if it is known.
-// Returns {begins: [seconds], ends: [seconds], exact: whether they are the voice's own}.
-export function timesOf(text, words, told, seconds) {
-  const exact = told.length ? matched([...text], words, told) : null;
+// `told` are the voice's own times, [start, end, from, to], in the text as it is spoken: `spoken`, if
+// that is known. It may lack markup that the written text has. Where the two cannot be matched, or
+// nothing is told (yet), words are placed by their length in `seconds`, the segment's duration if it
+// is known. Returns {begins: [seconds], ends: [seconds], exact: whether they are the voice's own}.
+export function timesOf(text, words, told, seconds, spoken) {
+  const characters = [...text];
+  const other = spoken !== undefined && spoken !== text;
+  const placed = (other && located(characters, told, [...spoken])) || told;
+  const exact = told.length ? matched(characters, words, placed) : null;
   if (exact) return { ...exact, exact: true };
   const length = [...text].length || 1;
   const lasts = seconds ?? length / GUESSED_CHARS_PER_S;
   const at = (character) => (character / length) * lasts;
   const begins = words.map(({ start }) => at(start));
   return { begins, ends: words.map(({ end }) => at(end)), exact: false };
+}
+
+// The same times with places in the written text: each spoken word where it stands next, whole.
+// Null if one stands nowhere.
+function located(characters, told, spoken) {
+  let at = 0;
+  const places = [];
+  for (const [start, end, from, to] of told) {
+    const word = spoken.slice(start, end);
+    const bounded = (i) => !sounds(characters[i - 1] ?? "") && !sounds(characters[i + word.length] ?? "");
+    const here = (i) => bounded(i) && word.every((character, k) => characters[i + k] === character);
+    while (at < characters.length && !here(at)) at++;
+    if (!word.length || at >= characters.length) return null;
+    places.push([at, at + word.length, from, to]);
+    at += word.length;
+  }
+  return places;
 }
 
 function matched(characters, words, told) {

@@ -99,7 +99,14 @@ def test_a_turn_action_by_action() -> None:
         (
             m.TurnStarted(turn="t", voice="af_heart", sample_rate=RATE),
             m.SegmentStarted(
-                turn="t", n=1, text="*Hi.*", start=10, end=13, committed_at="2-0", ttfb_ms=250.0
+                turn="t",
+                n=1,
+                text="*Hi.*",
+                start=10,
+                end=13,
+                committed_at="2-0",
+                ttfb_ms=250.0,
+                spoken="Hi.",
             ),
             m.AudioChunk(turn="t", n=1, offset=0, data=b"abcdef"),
         ),
