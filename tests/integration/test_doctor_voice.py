@@ -32,7 +32,8 @@ def test_real_voices_pass_for_speech_and_half_of_them_does_not(voice: str) -> No
 
 async def test_the_real_container_has_nothing_wrong() -> None:
     found: list[Finding] = []
-    async with running(kokoro, InferenceSettings()) as serving:
+    settings = InferenceSettings(max_wait_s=120)  # nobody is refused on a busy machine
+    async with running(kokoro, settings) as serving:
         url = f"ws://{serving.address}{PATH}"
         status = await examine(WebSocketUpstream(url), url, "", found.append)
     assert [finding for finding in found if finding.level == "fatal"] == []

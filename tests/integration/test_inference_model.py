@@ -32,7 +32,8 @@ RATE = 24_000
 
 @pytest.fixture
 async def service() -> AsyncIterator[Running]:
-    async with running(kokoro, InferenceSettings()) as serving:
+    settings = InferenceSettings(max_wait_s=120)  # nobody is refused on a busy machine
+    async with running(kokoro, settings) as serving:
         yield serving
 
 
