@@ -12,7 +12,7 @@ RUN_READY := $(VENV)/.installed-all
 DEV_READY := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-torch test-containers chaos drills check format bench bench-pipeline soak clean
+.PHONY: help install demo up test test-torch test-containers containers sbom chaos drills check format bench bench-pipeline soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,12 @@ test-torch: ## the torch engine's tests in .venv-torch, where a torch build for 
 
 test-containers: $(DEV_READY) ## what streams promise, on Redis 7 and 8, Valkey 8 and 9, where Docker runs
 	@$(BIN)/python -m tests.containers $(ARGS)
+
+containers: $(DEV_READY) ## the images, built and run by Docker: ours, where none is and root may start one
+	@FIRSTWORD_CONTAINERS=1 $(BIN)/python -m pytest -q tests/containers/test_images.py $(ARGS)
+
+sbom: $(DEV_READY) ## what each image holds, as CycloneDX documents in build/sbom
+	@$(BIN)/python -m tools.sbom
 
 chaos: $(DEV_READY) ## nine minutes of killing every part under a hundred sessions (docs/CHAOS.md)
 	@$(BIN)/python -m tests.chaos $(ARGS)

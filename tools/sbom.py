@@ -1,0 +1,88 @@
+"""A bill of materials for each image, CycloneDX 1.6 in JSON: `python -m tools.sbom [FOLDER]`.
+
+What Python installs, from the files that the images are built of; Debian's packages come with the
+base image, whose makers tell of those. The same input makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import uuid
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from firstword.assets import load_manifest
+from tools.image_requirements import IMAGES
+from tools.packages import Package, of_image
+
+FOLDER = Path("build") / "sbom"
+
+
+def bill(image: str) -> dict[str, Any]:
+    """The document of one image."""
+    version = metadata.version("firstword")
+    components = [component(package) for package in of_image(image)]
+    if image.startswith("inference"):
+        components += weights()
+    told = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "container",
+                "bom-ref": f"firstword-{image}",
+                "name": f"firstword/{image}",
+                "version": version,
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            }
+        },
+        "components": components,
+    }
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
+    return {**told, "serialNumber": f"urn:uuid:{uuid.UUID(bytes=digest[:16], version=4)}"}
+
+
+def component(package: Package) -> dict[str, Any]:
+    """One package. Its sums are those of all files that may be installed: one of them is."""
+    reference = f"pkg:pypi/{package.name}@{package.version}"
+    return {
+        "type": "library",
+        "bom-ref": reference,
+        "name": package.name,
+        "version": package.version,
+        "purl": reference,
+        "licenses": [{"license": {"name": package.licence}}],
+        "properties": [{"name": "firstword:sha256", "value": each} for each in package.sums],
+    }
+
+
+def weights() -> list[dict[str, Any]]:
+    """The model and its voices, which are in the image or mounted."""
+    manifest = load_manifest()
+    return [
+        {
+            "type": "machine-learning-model" if asset is manifest.model else "data",
+            "bom-ref": asset.name,
+            "name": asset.name,
+            "version": manifest.version,
+            "hashes": [{"alg": "SHA-256", "content": asset.sha256}],
+            "licenses": [{"license": {"id": "Apache-2.0"}}],
+        }
+        for asset in manifest.files
+    ]
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for image in IMAGES:
+        path = folder / f"{image}.cdx.json"
+        path.write_text(json.dumps(bill(image), indent=1) + "\n", "utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else FOLDER)
