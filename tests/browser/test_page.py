@@ -165,6 +165,15 @@ async def test_words_without_times_are_marked_by_length_and_that_is_said(
         assert visit.complaints == []
 
 
+async def test_words_under_markup_have_the_voices_times(visit: Visit) -> None:
+    text = 'Stop <br> here. See [the map](https://e.org "big map") now.'
+    await visit.say(text, pace=0)
+    await visit.until_says("Done")
+    heard = await visit.page.locator("#reply .word.heard").all_text_contents()
+    assert heard == text.split()
+    assert not await visit.page.is_visible("#guessed"), "not one is placed by its length"
+
+
 async def test_an_interruption_is_silent_at_once_and_the_agent_knows_what_was_heard(
     visit: Visit, tell: Tell
 ) -> None:
