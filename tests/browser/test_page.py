@@ -212,7 +212,7 @@ def after(heard: Heard, blocks: int) -> tuple[npt.NDArray[np.int16], list[int], 
 async def test_a_line_that_breaks_is_not_heard(
     address: str, chromium: Browser, shots: Path, tell: Tell
 ) -> None:
-    sentences = [f"Number {n} of six is said whatever happens." for n in range(6)]
+    sentences = [f"Number {n} of five is said whatever happens." for n in range(5)]
     text = " ".join(sentences)
     async with (
         Proxy(f"http://{address}") as wire,
