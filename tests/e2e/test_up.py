@@ -72,7 +72,7 @@ async def read_until(stream: asyncio.StreamReader | None, what: str) -> str:
     """Lines up to and with the first that holds `what`."""
     assert stream is not None
     said = ""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         async for line in stream:
             said += line.decode()
             if what in said.splitlines()[-1]:
@@ -148,8 +148,8 @@ async def test_the_demo_speaks_a_paragraph_that_is_understood(home: Home) -> Non
     assert status == 0
     assert "ready on" in err
     assert err.endswith("The audio is in demo.wav.\n")
-    assert re.search(r"^  stream  \d+\.\d\d s$", out, re.MULTILINE)
-    assert re.search(r"^  batch   \d+\.\d\d s$", out, re.MULTILINE)
+    assert re.search(r"^  ms +stream +batch$", out, re.MULTILINE)
+    assert re.search(r"^  first audio +\d+ +\d+$", out, re.MULTILINE)
     assert "Streaming spoke" in out
     with wave.open(str(home.folder / "demo.wav"), "rb") as file:
         rate, pcm = file.getframerate(), file.readframes(file.getnframes())
