@@ -13,6 +13,7 @@ from tests.containers.engine import Engine, mirror
 
 PYTHON = "python:3.12-slim-bookworm"
 VALKEY = "valkey/valkey:9.0"
+PROMETHEUS = "prom/prometheus:v3.5.0"
 
 LIBRARIES = "ca-certificates,libbz2-1.0,libexpat1,libffi8,liblzma5,libncursesw6,libreadline8"
 LIBRARIES += ",libsqlite3-0,libssl3,libuuid1,netbase,tzdata,zlib1g"
@@ -30,6 +31,8 @@ with socket.create_connection(("127.0.0.1", port), 4) as link:
 def provide(engine: Engine) -> list[str]:
     """Make what cannot be pulled; the names of what was made."""
     makers = {PYTHON: _python, VALKEY: _valkey}
+    if shutil.which("prometheus"):
+        makers[PROMETHEUS] = _prometheus
     missing = [image for image in makers if not engine.has(image)]
     for image in missing:
         makers[image](engine)
@@ -75,9 +78,23 @@ def _valkey(engine: Engine) -> None:
         engine.docker("build", "--network=host", "--quiet", "--tag", VALKEY, folder)
 
 
+def _prometheus(engine: Engine) -> None:
+    """Debian's, which is installed here."""
+    with tempfile.TemporaryDirectory(prefix="prometheus-") as folder:
+        context = Path(folder)
+        shutil.copy(str(shutil.which("prometheus")), context / "prometheus")
+        (context / "Dockerfile").write_text(
+            f"FROM {PYTHON}\n"
+            "COPY --chmod=755 prometheus /usr/local/bin/\n"
+            "RUN mkdir /prometheus && chown 65534:65534 /prometheus\n"
+            "USER 65534\n"
+            'ENTRYPOINT ["prometheus"]\n'
+        )
+        engine.docker("build", "--network=host", "--quiet", "--tag", PROMETHEUS, folder)
+
+
 def _load(engine: Engine, root: Path, image: str, change: str) -> None:
-    tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
-    try:
+    with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as tar:
         subprocess.run(
             ["docker", "import", "--change", change, "-", image],
             stdin=tar.stdout,
@@ -86,5 +103,3 @@ def _load(engine: Engine, root: Path, image: str, change: str) -> None:
             capture_output=True,
             timeout=300,
         )
-    finally:
-        tar.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import socket
 import ssl
 from collections.abc import Iterator
@@ -16,9 +17,9 @@ import aiohttp
 import pytest
 
 from firstword import assets
-from tests.containers.engine import Engine, NoEngine, engine
-from tests.containers.standins import provide
-from tests.support import missing
+from tests.containers.engine import ROOT, Engine, NoEngine, engine
+from tests.containers.standins import PROMETHEUS, provide
+from tests.support import eventually, missing
 
 pytestmark = [
     pytest.mark.skipif(
@@ -29,6 +30,7 @@ pytestmark = [
 
 SERVICES = ("segmenter", "tts_gateway", "agent", "agentcore")
 COMPOSE = ("compose", "-f", "deploy/compose.yaml")
+EVERYTHING = ("--profile", "observability", "--profile", "weights")
 PORTS = ("REDIS", "SEGMENTER", "GATEWAY", "INFERENCE", "AGENT")
 BIDIRECTIONAL = "com.amazonaws.sagemaker.capabilities.bidirectional-streaming"
 MEBIBYTE = 1 << 20
@@ -87,20 +89,22 @@ def build(engine: Engine, name: str, dockerfile: str, *options: str) -> None:
 
 @pytest.fixture(scope="module")
 def running(docker: Engine) -> Iterator[Running]:
-    """`docker compose up --wait`, on ports that are free, with the weights of this machine."""
+    """`docker compose up --wait`, on free ports, once the weights of this machine are fetched."""
     try:
         weights = assets.locate(os.environ).folder
     except assets.AssetsError as error:
         missing(error.message)
     variables = {f"FIRSTWORD_{name}_PORT": str(free_port()) for name in PORTS}
-    variables |= {"FIRSTWORD_WEIGHTS": str(weights), "COMPOSE_PROJECT_NAME": "firstword-test"}
+    variables["PROMETHEUS_PORT"] = str(free_port())
+    variables |= {"FIRSTWORD_WEIGHTS": "weights", "COMPOSE_PROJECT_NAME": "firstword-test"}
     composed = Running(docker, variables)
-    composed.compose("down", "--volumes")
+    composed.compose(*EVERYTHING, "down", "--volumes")
     try:
+        composed.compose("run", "--rm", "-v", f"{weights}:/from:ro", "weights", "--from", "/from")
         composed.compose("up", "--wait", "--no-build", "--pull", "never")
         yield composed
     finally:
-        composed.compose("down", "--volumes")
+        composed.compose(*EVERYTHING, "down", "--volumes")
 
 
 def free_port() -> int:
@@ -145,6 +149,57 @@ def test_no_installer_is_left(docker: Engine) -> None:
         docker.docker(*run, f"firstword/{name}", "-c", look)
 
 
+@pytest.fixture
+def baked(docker: Engine) -> Iterator[str]:
+    """The name of an image with the weights in it."""
+    try:
+        found = assets.locate(os.environ)
+    except assets.AssetsError as error:
+        missing(error.message)
+    context = ROOT / "build" / "weights"
+    context.parent.mkdir(exist_ok=True)
+    context.mkdir()  # fails where somebody keeps weights to bake: those are not ours to remove
+    try:
+        for asset in found.manifest.files:
+            (context / asset.name).parent.mkdir(exist_ok=True)
+            shutil.copy(found.folder / asset.name, context / asset.name)
+        build(docker, "inference-baked", "inference", "--build-arg", "WEIGHTS=baked")
+        (context / "voices" / "af_heart.bin").write_bytes(b"other")
+        with pytest.raises(AssertionError, match="differs from the pinned file"):
+            build(docker, "inference-wrong", "inference", "--build-arg", "WEIGHTS=baked")
+    finally:
+        shutil.rmtree(context)
+    yield "firstword/inference-baked"
+
+
+async def test_it_serves_as_sagemaker_starts_it(docker: Engine, baked: str) -> None:
+    """As root, with `serve`, and nothing but /tmp to write to; SIGTERM ends it."""
+    port = free_port()
+    run = ("run", "--detach", "--network=host", "--read-only", "--tmpfs=/tmp:exec")
+    variable = f"--env=FIRSTWORD_INFERENCE_PORT={port}"
+    container = docker.docker(*run, variable, baked, "serve").stdout.strip()
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
+            await eventually(lambda: answers(http, "/ping"), "it is ready", 120)
+            asked = {"text": "Baked in.", "voice": "bf_emma"}
+            async with http.post("/invocations", json=asked) as made:
+                assert made.status == 200, await made.text()
+                assert len(await made.read()) > RATE, "half a second of samples at least"
+        await asyncio.to_thread(docker.docker, "stop", container)
+        (told,) = json.loads(docker.docker("inspect", container).stdout)
+        assert told["State"]["ExitCode"] == 0
+    finally:
+        docker.docker("rm", "--force", container)
+
+
+async def answers(http: aiohttp.ClientSession, path: str) -> bool:
+    try:
+        async with http.get(path) as told:
+            return told.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
 async def test_the_page_is_there_and_speaks(running: Running) -> None:
     async with aiohttp.ClientSession(running.agent) as http:
         async with http.get("/") as page:
@@ -155,6 +210,28 @@ async def test_the_page_is_there_and_speaks(running: Running) -> None:
     assert heard.said == "The container speaks."
     assert len(heard.audio) / 2 > RATE / 2, "half a second of samples at least"
     assert any(heard.audio), "and not of silence"
+
+
+async def test_prometheus_reads_our_rules(running: Running) -> None:
+    if not running.engine.has(PROMETHEUS):
+        missing("no image of Prometheus, and no Debian package of it to make one")
+    await asyncio.to_thread(running.compose, "up", "--no-build", "--detach", "prometheus")
+    url = f"http://127.0.0.1:{running.variables['PROMETHEUS_PORT']}"
+    async with aiohttp.ClientSession(url) as http:
+
+        async def groups() -> set[str]:
+            try:
+                async with http.get("/api/v1/rules") as told:
+                    return {group["file"] for group in (await told.json())["data"]["groups"]}
+            except (aiohttp.ClientError, KeyError):
+                return set()
+
+        files = {"/etc/prometheus/recording.yml", "/etc/prometheus/alerts.yml"}
+
+        async def has_all() -> bool:
+            return await groups() == files
+
+        await eventually(has_all, "it has our rules", 60)
 
 
 async def test_docker_stop_loses_no_word(running: Running) -> None:
