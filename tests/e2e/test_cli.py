@@ -50,7 +50,8 @@ async def test_both_modes_play_one_recording_back_as_often_as_asked(
     assert trace_ms[0] == 0 and trace_ms == sorted(trace_ms)
     for run in report["runs"]:
         assert run["tokens"] == len(trace_ms)
-        assert run["text_ms"] >= trace_ms[-1] - 2, "the server's clock counts whole milliseconds"
+        if run["mode"] == "batch":  # in the other, the server's clock may see the first token late
+            assert run["text_ms"] >= trace_ms[-1] - 0.2, "but for rounding"
     for found in report["first_audio"].values():
         assert found["n"] == 2
         assert sum(found[leg]["mean"] for leg in LEGS) == pytest.approx(
