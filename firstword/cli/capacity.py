@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from firstword.capacity import Demand, Plan, plan, refused
-from firstword.cli import loop
+from firstword.cli import loop, stack
 from firstword.cli.asked import asked
 from firstword.cli.console import Console
 
@@ -20,7 +20,12 @@ def add_options(
     sub: argparse.ArgumentParser, positive: Callable[[str], float], count: Callable[[str], int]
 ) -> None:
     """What can be typed after `capacity`."""
-    sub.add_argument("--upstream", metavar="URL", help="backend (default: FIRSTWORD_UPSTREAM)")
+    sub.add_argument(
+        "--upstream",
+        metavar="URL",
+        help=f"synthesis backend (default: {stack.UPSTREAM_VARIABLE}, else, without --start, that "
+        "of the `firstword up` here, else port 8080 here)",
+    )
     sub.add_argument("--voice", default="", help="a voice that the backend has (default: its own)")
     sub.add_argument(
         "--slo",
@@ -71,6 +76,8 @@ def add_options(
 def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
     """Status 0 if all that was asked for could be told."""
     _check_together(options)
+    if not options.start:  # else what is started is measured, and no other that runs here
+        options.upstream = stack.backend(options.upstream, environ)
     return loop.run(_run(options, console, environ))
 
 

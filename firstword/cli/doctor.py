@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from firstword import keys, runfile, server_check
-from firstword.cli import loop
+from firstword.cli import loop, stack
 from firstword.cli.asked import asked
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
@@ -19,9 +19,7 @@ from firstword.server_check import Facts, Finding, Level
 from firstword.server_errors import insist, without_password
 from firstword.streams import Streams
 
-UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
 PARTITIONS_VARIABLE = "FIRSTWORD_PARTITIONS"
-_PATH = "/invocations-bidirectional-stream"
 _PROGRAM = "services.tts_gateway.doctor"
 _SHOWN: Mapping[Level, str] = {"ok": "ok", "note": "warn", "warning": "warn", "fatal": "FAIL"}
 _FAR_MS = 5.0
@@ -34,8 +32,8 @@ def add_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--upstream",
         metavar="URL",
-        help=f"synthesis backend (default: {UPSTREAM_VARIABLE}, else that of the `firstword up` "
-        "here, else port 8080 here)",
+        help=f"synthesis backend (default: {stack.UPSTREAM_VARIABLE}, else that of the "
+        "`firstword up` here, else port 8080 here)",
     )
     sub.add_argument("--voice", default="", help="a voice that the backend has (default: its own)")
     sub.add_argument("--only", choices=("redis", "upstream"), help="look at one of the two")
@@ -49,7 +47,7 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
         server = options.redis or runfile.resolve_url(environ)
         looks.append(look_at_redis(server, environ.get(PARTITIONS_VARIABLE)))
     if options.only != "redis":
-        url = options.upstream or environ.get(UPSTREAM_VARIABLE) or _running_here(environ)
+        url = stack.backend(options.upstream, environ)
         looks.append(look_at_upstream(url, options.voice, environ))
 
     async def look() -> int:
@@ -156,13 +154,6 @@ async def look_at_upstream(
                 yield finding
         if await program.status() == 2 or not found:
             yield _unlooked(await program.complaint())
-
-
-def _running_here(environ: Mapping[str, str]) -> str | None:
-    """The container of the `firstword up` on this machine."""
-    here = runfile.find(environ)
-    address = here.services.get("inference") if here else None
-    return f"ws://{address}{_PATH}" if address else None
 
 
 def read_finding(line: bytes) -> Finding | None:

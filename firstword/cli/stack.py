@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from firstword import assets, keys
+from firstword import assets, keys, runfile
 from firstword.cli.console import Console
 from firstword.client import Firstword
 from firstword.embedded import EmbeddedServer, EmbeddedServerError, quarter_of_memory
@@ -22,6 +22,7 @@ from firstword.runfile import URL_VARIABLE
 from firstword.server_errors import insist, without_password
 from firstword.supervisor import Service, Supervisor, Tell
 
+UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
 _UPSTREAM_PATH = "/invocations-bidirectional-stream"
 _EMULATOR_CA = "emulator-ca.pem"
 UPSTREAMS = ("websocket", "sagemaker")
@@ -162,9 +163,20 @@ async def inference(environ: Mapping[str, str], tell: Tell) -> AsyncIterator[str
         services = Supervisor(alone, environ, Path(folder), tell)
         await services.start()
         try:
-            yield _upstream(services.addresses)["FIRSTWORD_UPSTREAM"]
+            yield _upstream(services.addresses)[UPSTREAM_VARIABLE]
         finally:
             await services.stop()
+
+
+def backend(given: str | None, environ: Mapping[str, str]) -> str | None:
+    """URL of the synthesis backend to look at: the one given, else the environment's, else the
+    container of the `firstword up` on this machine; None where there is none of them."""
+    if url := given or environ.get(UPSTREAM_VARIABLE):
+        return url
+    here = runfile.find(environ)
+    if here is None or "inference" not in here.services:
+        return None
+    return _upstream(here.services)[UPSTREAM_VARIABLE]
 
 
 def _service(
@@ -190,7 +202,7 @@ def _service(
 
 
 def _upstream(addresses: Mapping[str, str]) -> dict[str, str]:
-    return {"FIRSTWORD_UPSTREAM": f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
+    return {UPSTREAM_VARIABLE: f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
 
 
 def _sagemaker(ca_file: Path) -> list[Service]:
@@ -207,7 +219,7 @@ def _sagemaker(ca_file: Path) -> list[Service]:
         uri = f"https://{addresses['sagemaker']}"
         query = urlencode({"region": known.region, "endpoint_uri": uri, "ca": str(ca_file)})
         return {
-            "FIRSTWORD_UPSTREAM": f"sagemaker://firstword?{query}",
+            UPSTREAM_VARIABLE: f"sagemaker://firstword?{query}",
             "AWS_ACCESS_KEY_ID": known.key.access_key_id,
             "AWS_SECRET_ACCESS_KEY": known.key.secret,
             "AWS_SESSION_TOKEN": "",

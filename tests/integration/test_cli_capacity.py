@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firstword import runfile
 from firstword.cli import main
 from tools.cores import ROOT
 
@@ -69,6 +72,17 @@ def test_one_that_never_speaks_is_told_with_its_reason(url: str, capsys: Capture
     assert "firstword: " in capsys.readouterr().err
     assert measure(url, start="false") == 1
     assert "ended with status 1" in capsys.readouterr().err
+
+
+def test_the_container_of_the_firstword_up_here_is_found(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("FIRSTWORD_UPSTREAM", raising=False)
+    run = runfile.Run("redis://127.0.0.1:1", os.getpid(), {"inference": "127.0.0.1:2"})
+    with runfile.published(run, os.environ):
+        assert main(["capacity"]) == 1
+    assert "ws://127.0.0.1:2/invocations-bidirectional-stream" in capsys.readouterr().err
 
 
 def test_a_known_capacity_is_planned_for_at_once(capsys: Capture) -> None:
