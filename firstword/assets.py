@@ -23,21 +23,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from firstword.errors import FirstwordError
+from firstword.voice_languages import LANGUAGES
 
 DEFAULT_VOICE: Final = "af_heart"
-
-LANGUAGES: Final[Mapping[str, str]] = {
-    "a": "en-us",
-    "b": "en-gb",
-    "e": "es",
-    "f": "fr-fr",
-    "h": "hi",
-    "i": "it",
-    "j": "ja",
-    "p": "pt-br",
-    "z": "zh",
-}
-"""A voice's language is told by the first letter of its name."""
 
 
 class AssetsError(FirstwordError):

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
-from firstword.assets import LANGUAGES
+from firstword.voice_languages import LANGUAGES
 
 NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ja": ("japanese", ("fugashi", "jaconv", "mojimoji", "unidic_lite")),

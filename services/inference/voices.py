@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final, TypeAlias
 
-from firstword.assets import LANGUAGES
 from firstword.languages import spoken, why_silent
+from firstword.voice_languages import LANGUAGES, family, meant
 from services.inference.synthesizer import SynthesisError
 
 MAX_BLENDED: Final = 8
@@ -34,7 +34,7 @@ def choose(voice: str | None, lang: str | None, default: str, available: Set[str
             "`firstword voices fetch --all` installs them",
         )
     own = language_of(blend[0][0])
-    if len({_family(language_of(name)) for name, _ in blend}) > 1:
+    if len({family(language_of(name)) for name, _ in blend}) > 1:
         raise SynthesisError("voices_mismatch", "voices of one mixture must speak one language")
     missing = why_silent(own)
     if missing is not None:
@@ -86,19 +86,11 @@ def _weight(written: str) -> float:
     return weight
 
 
-def _family(language: str) -> str:
-    return language.split("-")[0]
-
-
 def _languages(lang: str | None) -> tuple[str, ...]:
     """What `lang` allows; every language of the model for None and `auto`."""
-    everything = tuple(LANGUAGES.values())
     if not lang or lang.lower() == "auto":
-        return (*everything, "unknown")
-    tag = lang.lower().replace("_", "-")
-    allowed = tuple(known for known in everything if tag in (known, _family(known)))
-    if not allowed:  # es-MX is spoken as es, pt-PT as the model's pt-br
-        allowed = tuple(known for known in everything if _family(known) == _family(tag))
+        return (*LANGUAGES.values(), "unknown")
+    allowed = meant(lang)
     if not allowed:
         raise SynthesisError(
             "unsupported_lang", f"`lang` must be one of {', '.join(spoken())} or en"
@@ -109,4 +101,14 @@ def _languages(lang: str | None) -> tuple[str, ...]:
 def _default(wanted: tuple[str, ...], default: str, available: Set[str]) -> str:
     if language_of(default) in wanted:
         return default
-    return min((voice for voice in available if language_of(voice) in wanted), default=default)
+    found = min((voice for voice in available if language_of(voice) in wanted), default=None)
+    if found is not None:
+        return found
+    missing = why_silent(wanted[0])
+    if missing is not None:
+        raise SynthesisError("unsupported_lang", f"{wanted[0]} cannot be spoken here: {missing}")
+    raise SynthesisError(
+        "unknown_voice",
+        f"no voice that speaks {wanted[0]} is installed here; `firstword voices fetch --all` "
+        "installs them",
+    )

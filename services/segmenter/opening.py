@@ -8,8 +8,10 @@ from typing import Any, Self
 from firstword import codec
 from firstword import messages as m
 from services.segmenter import core
-from services.segmenter.options import lexicon, segmenter_options, setting_problem
+from services.segmenter.options import lexicon, segmenter_options, setting_problem, voice_for
 from services.segmenter.turns import Defaults
+
+KEPT = ("opened", "default_voice", "refused", "told")
 
 
 @dataclass(slots=True, eq=False)
@@ -23,6 +25,7 @@ class Opening:
     settings: m.SessionOpen
     options: core.SegmenterOptions
     opened: bool = False
+    default_voice: str = ""
     refused: str = ""
     told: bool = False
 
@@ -30,13 +33,13 @@ class Opening:
     def begin(cls, defaults: Defaults) -> Self:
         """Of a session that says nothing of itself."""
         settings = m.SessionOpen(
-            voice=defaults.voice,
+            voice=voice_for("", defaults.lang, defaults.voice),
             speed=defaults.speed,
             lang=defaults.lang,
             sample_rate=defaults.sample_rate,
             pace=defaults.pace,
         )
-        return cls(settings, defaults.options)
+        return cls(settings, defaults.options, default_voice=defaults.voice)
 
     def take(self, message: m.Open) -> str:
         """Take over the settings that are given; with a bad one among them, none: returns why."""
@@ -52,6 +55,9 @@ class Opening:
         words = lexicon(message)
         if words is not None:
             given["lexicon"] = words or None
+        if "voice" not in given:
+            lang = given.get("lang", self.settings.lang)
+            given["voice"] = voice_for(self.settings.voice, lang, self.default_voice)
         self.settings = replace(self.settings, **given)
         self.options = replace(self.options, **segmenter_options(message))
         return ""
@@ -62,6 +68,7 @@ class Opening:
             "settings": codec.pack(self.settings, session),
             "options": asdict(self.options),
             "opened": self.opened,
+            "default_voice": self.default_voice,
             "refused": self.refused,
             "told": self.told,
         }
@@ -71,5 +78,5 @@ class Opening:
         """As `snapshot` left it."""
         settings = codec.unpack(saved["settings"], codec.SEGMENTS)
         assert isinstance(settings, m.SessionOpen)  # noqa: S101 - we wrote it
-        rest = {name: saved[name] for name in ("opened", "refused", "told") if name in saved}
+        rest = {name: saved[name] for name in KEPT if name in saved}
         return cls(settings, core.SegmenterOptions(**saved["options"]), **rest)

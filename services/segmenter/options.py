@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from firstword import messages as m
 from firstword.session_codec import MAX_LEXICON_WORDS, MAX_NAME_CHARS
+from firstword.voice_languages import may_speak
 from services.segmenter import core
 from services.segmenter.tables import load
 
@@ -90,6 +91,16 @@ def _option_problem(name: str, value: Any) -> str:
     else:
         return f"meta.segmenter takes {', '.join((*_CHOICES, *_COUNTS, *_SECONDS, *_FLAGS))}"
     return "" if fits else f"meta.segmenter.{name} is {wanted}"
+
+
+def voice_for(voice: str, lang: str, default: str) -> str:
+    """The voice of a text in `lang` that names none, where `voice` spoke before.
+
+    The `default` one speaks its own language only: for others it is '', and the backend chooses.
+    """
+    if voice not in ("", default):
+        return voice
+    return default if may_speak(default, lang) else ""
 
 
 def segmenter_lang(lang: str) -> str:

@@ -264,7 +264,7 @@ class Session:
         if turn.sounds_like(message):
             return []
         out = self._speak(turn, turn.segmenter.flush(now))
-        turn.take_manner(message)
+        turn.take_manner(message, self._defaults.voice)
         return out
 
     def _end(self, turn: Turn, reason: str, now: float) -> list[Output]:

@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import BinaryIO, Final, TextIO
 
+from firstword.cli import output
+from firstword.cli.console import Console
+from firstword.cli.loop import INTERRUPTED
 from firstword.terminal import visible
 
 from .core import Event, Segment, Segmenter, SegmenterOptions
@@ -83,7 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         first_clause=given.first_clause,
         skip_code=given.skip_code,
     )
-    run(options, sys.stdin.buffer, sys.stdout, as_json=given.json)
+    try:
+        run(options, sys.stdin.buffer, sys.stdout, as_json=given.json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        return output.failed(error, Console().note)
     return 0
 
 

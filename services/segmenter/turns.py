@@ -10,7 +10,7 @@ from firstword import codec
 from firstword import messages as m
 from firstword.keys import NAME
 from services.segmenter import core
-from services.segmenter.options import segmenter_lang
+from services.segmenter.options import segmenter_lang, voice_for
 from services.segmenter.resend import Heard, Input, Resend
 
 GAP_WAIT_S = 5.0
@@ -157,11 +157,11 @@ class Turn:
             )
         )
 
-    def take_manner(self, message: m.Text) -> None:
+    def take_manner(self, message: m.Text, default_voice: str) -> None:
         """From here on the turn is spoken as this text wants it."""
-        self.voice = message.voice or self.voice
         self.speed = message.speed or self.speed
         self.lang = message.lang or self.lang
+        self.voice = message.voice or voice_for(self.voice, self.lang, default_voice)
 
     def segment(self, event: core.Segment, *, last: bool) -> m.Segment:
         """The next segment of the turn, without its number."""

@@ -61,7 +61,7 @@ def request(
     return wire.Synthesize(
         id=f"{said.n}.{number}",
         text=text,
-        voice=said.voice,
+        voice=said.voice or None,  # the backend chooses one that speaks the language
         speed=said.speed,
         lang=None if said.lang == "auto" else said.lang,
         sample_rate=out.turn_rate if same_turn else rate,

@@ -19,6 +19,7 @@ import pytest
 
 from firstword import assets
 from firstword.assets import Asset, AssetsError, Manifest, Progress, fetch, load_manifest, locate
+from firstword.voice_languages import LANGUAGES
 
 MODEL = b"weights " * 1000
 VOICES = {"af_heart": b"heart" * 50, "bf_emma": b"emma" * 50, "jf_alpha": b"alpha" * 50}
@@ -111,7 +112,7 @@ def test_the_pins_of_this_version_are_whole() -> None:
     assert manifest.model.size == 92_361_271
     assert all(len(asset.sha256) == 64 and asset.hub for asset in manifest.files)
     assert len({asset.sha256 for asset in manifest.files}) == 55
-    assert {name[0] for name in manifest.voices} == set(assets.LANGUAGES)
+    assert {name[0] for name in manifest.voices} == set(LANGUAGES)
 
 
 def test_a_folder_gives_what_is_asked_for(environ: dict[str, str], folder: Path) -> None:

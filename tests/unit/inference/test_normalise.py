@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstword.assets import LANGUAGES
+from firstword.voice_languages import LANGUAGES
 from services.inference.normalise import Spoken, clean, normalise
 from services.inference.normalise.chinese import cardinal as chinese
 from services.inference.normalise.hindi import cardinal as hindi

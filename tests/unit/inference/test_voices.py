@@ -89,6 +89,18 @@ def test_a_language_whose_pronunciation_is_missing_says_what_to_install(
     assert caught.value.code == "unsupported_lang"
 
 
+def test_a_language_that_nobody_here_speaks_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(SynthesisError, match="no voice that speaks zh is installed") as caught:
+        choose(None, "zh", "af_heart", INSTALLED)
+    assert caught.value.code == "unknown_voice"
+    monkeypatch.setattr(voices, "why_silent", lambda language: f"install firstword[{language}]")
+    with pytest.raises(SynthesisError, match=r"zh cannot .* install firstword\[zh\]") as caught:
+        choose(None, "zh", "af_heart", INSTALLED)
+    assert caught.value.code == "unsupported_lang"
+
+
 @given(st.dictionaries(st.sampled_from(sorted(INSTALLED)), st.floats(0.01, 100), min_size=1))
 def test_the_shares_of_a_mixture_add_up_and_its_form_is_stable(weights: dict[str, float]) -> None:
     blend = parse("+".join(f"{name}:{weight!r}" for name, weight in weights.items()))

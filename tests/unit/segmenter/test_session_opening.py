@@ -78,3 +78,39 @@ def test_pronunciations_of_an_open_go_to_the_gateway_and_stay_until_others_come(
     talk.open(meta={"lexicon": {}})
     opened = [output for output in to_gateway(talk.outputs) if isinstance(output, m.SessionOpen)]
     assert [open_.lexicon for open_ in opened] == [words, words, words, None]
+
+
+def voices(talk: Talk) -> list[tuple[str, str]]:
+    """Of every segment: its voice and its language."""
+    out = to_gateway(talk.outputs)
+    return [(each.voice, each.lang) for each in out if isinstance(each, m.Segment)]
+
+
+def test_a_language_without_a_voice_leaves_the_choice_to_who_speaks() -> None:
+    talk = Talk()
+    talk.open(lang="es")
+    talk.text("Hola.", "a")
+    talk.end("a")
+    talk.open(lang="en-us")
+    talk.text("Hello. ", "b")
+    talk.text("Bonjour. ", "b", lang="fr")
+    talk.text("Hello.", "b", lang="en")
+    talk.end("b")
+    spoken_by = [("", "es"), ("af_heart", "en-us"), ("", "fr"), ("af_heart", "en")]
+    assert voices(talk) == spoken_by
+
+
+def test_a_voice_that_is_named_stays_whatever_the_language() -> None:
+    talk = Talk()
+    talk.open(voice="bm_george")
+    talk.text("Hola. ", "a", lang="es")
+    talk.text("Sí.", "a", voice="ef_dora")
+    talk.end("a")
+    assert voices(talk) == [("bm_george", "es"), ("ef_dora", "es")]
+
+
+def test_a_default_voice_that_is_not_the_models_is_kept() -> None:
+    talk = Talk(voice="alloy")
+    talk.text("Hola.", "a", lang="es")
+    talk.end("a")
+    assert voices(talk) == [("alloy", "es")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -72,3 +74,24 @@ def test_the_defaults_are_those_of_the_service(
     lengths = [len(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lengths) > 1
     assert max(lengths) <= 400
+
+
+@pytest.mark.parametrize("command", [["services.segmenter.stdin"], ["firstword.cli", "segment"]])
+def test_a_full_disk_is_one_line(command: list[str]) -> None:
+    with open(os.open("/dev/full", os.O_WRONLY), "wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", *command], input=b"Hi. Ho.", stdout=full, stderr=-1, check=False
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == b"firstword: input or output: No space left on device\n"
+
+
+def test_an_interrupt_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stdin, "run", interrupted)
+    assert stdin.main([]) == 130
+    assert capsys.readouterr() == ("", "")
