@@ -18,6 +18,7 @@ from firstword.cli import (
     doctor,
     emulate,
     follow,
+    output,
     redis_command,
     speak,
     stack,
@@ -26,7 +27,7 @@ from firstword.cli import (
     up,
     voices,
 )
-from firstword.cli.console import Console
+from firstword.cli.console import Console, drop
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
 from firstword.errors import FirstwordError
@@ -51,27 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()  # whoever read it has enough
-        return 1
     except OSError as error:
-        console.note(f"firstword: {_in_words(error)}")
-        try:
-            sys.stdout.flush()
-        except OSError:
-            _drop_output()
-        return 1
-
-
-def _drop_output() -> None:
-    """What is still held for standard output goes nowhere: the interpreter would try it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _in_words(error: OSError) -> str:
-    """What the system refused, and of which file, as one line."""
-    what = error.strerror or str(error) or type(error).__name__
-    return f"cannot use {error.filename}: {what}" if error.filename else f"input or output: {what}"
+        return output.failed(error, console.note)
 
 
 def parser() -> argparse.ArgumentParser:
