@@ -27,7 +27,7 @@ from firstword.cli import (
     up,
     voices,
 )
-from firstword.cli.console import Console, drop
+from firstword.cli.console import Console
 from firstword.cli.loop import INTERRUPTED
 from firstword.embedded import DEFAULT_PORT
 from firstword.errors import FirstwordError
