@@ -17,8 +17,10 @@ from firstword.cli import loop, stdin
 from firstword.cli.console import Console
 from firstword.cli.sinks import RawOutput, WavFile
 from firstword.client import Event, Firstword
-from firstword.errors import FirstwordError
+from firstword.errors import FirstwordError, StateLost
+from firstword.outbox import NO_MORE
 from firstword.server_errors import insist
+from firstword.watch import taken_of
 
 
 def run_publish(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
@@ -30,6 +32,8 @@ def run_publish(options: argparse.Namespace, console: Console, environ: Mapping[
     async def publish() -> int:
         async with Firstword(environ=environ) as firstword:
             session = firstword.session(options.session)
+            if options.turn is not None:
+                await _check_new(firstword, session.name, turn)
             await session.open()
             characters, complete = 0, False
 
@@ -59,6 +63,19 @@ def run_publish(options: argparse.Namespace, console: Console, environ: Mapping[
     return loop.run(publish())
 
 
+async def _check_new(firstword: Firstword, session: str, turn: str) -> None:
+    """Raises FirstwordError if the session takes no more text in this turn: it would be dropped
+    without a word. One that is open may be published again, the same words are not said twice."""
+    streams = firstword.streams
+    taken = await insist(lambda: taken_of(streams, session), streams.url)
+    if turn in taken.finished or taken.turns.get(turn) == NO_MORE:
+        raise FirstwordError(
+            "turn_over",
+            f"turn {turn} of session {session} is over, and takes no more text: choose another "
+            "name, or leave --turn out",
+        )
+
+
 def run_listen(options: argparse.Namespace, console: Console, environ: Mapping[str, str]) -> int:
     """Events as they come, until the session is closed, enough turns have ended, or Ctrl-C."""
     keys.check_name("session", options.session)
@@ -80,6 +97,13 @@ def run_listen(options: argparse.Namespace, console: Console, environ: Mapping[s
                     turns += isinstance(event.message, m.TurnDone | m.TurnCancelled)
                     if options.turns is not None and turns >= options.turns:
                         break
+        except StateLost as error:  # nothing was read yet: it is where we were told to begin
+            raise FirstwordError(
+                error.code,
+                f"session {options.session} has no event {options.from_id}: the id is mistyped, "
+                "or the server lost it; --from 0 begins with the oldest that is kept",
+                retryable=True,
+            ) from error
         finally:
             if sink is not None:
                 sink.close()

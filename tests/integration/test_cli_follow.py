@@ -9,10 +9,15 @@ import signal
 import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import msgpack
 import pytest
+from redis.asyncio import Redis
 
+from firstword import keys
 from firstword import messages as m
+from firstword.outbox import NO_MORE
 from tests.command import begin, firstword
 from tests.doubles.path import SAMPLE_RATE, PathDouble, heard, voice
 from tests.support import eventually
@@ -102,6 +107,27 @@ async def test_nothing_to_publish_is_told(redis_url: str, tmp_path: Path) -> Non
     assert ended.err.startswith("firstword: standard input is empty")
 
 
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ({"finished": ["t0", "t1"]}, 1),
+        ({"taken": {"t1": NO_MORE}}, 1),
+        ({"taken": {"t1": 1}}, 0),
+        ({"finished": ["t0"]}, 0),
+    ],
+)
+async def test_a_turn_that_is_over_takes_no_more(
+    state: dict[str, Any], status: int, redis_url: str, tmp_path: Path
+) -> None:
+    async with Redis.from_url(redis_url) as link:
+        fields: dict[Any, Any] = {name: msgpack.packb(it) for name, it in state.items()}
+        await link.hset(keys.text_state("demo"), mapping=fields)
+    words = ("publish", "demo", "--turn", "t1")
+    ended = await firstword(*words, url=redis_url, folder=tmp_path, stdin=b"Hi.")
+    assert ended.status == status
+    assert ("turn t1 of session demo is over" in ended.err) == bool(status)
+
+
 async def test_events_for_programs_until_the_session_is_closed(
     path: PathDouble, redis_url: str, tmp_path: Path
 ) -> None:
@@ -164,7 +190,7 @@ async def test_a_position_that_never_was_is_told(redis_url: str, tmp_path: Path)
     words = ("listen", "demo", "--from", "99999999999999-0")
     ended = await firstword(*words, url=redis_url, folder=tmp_path)
     assert ended.status == 1
-    assert ended.err.startswith("firstword: the server lost or rewound session demo")
+    assert ended.err.startswith("firstword: session demo has no event 99999999999999-0: ")
     ended = await firstword("listen", "demo", "--from", "now", url=redis_url, folder=tmp_path)
     assert (ended.status, "is no entry id" in ended.err) == (1, True)
 
