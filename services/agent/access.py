@@ -279,7 +279,9 @@ class Ledger:
             return
         if characters > limit:
             raise AccessError(
-                "too_large", f"this token may speak {limit} characters a minute: send it in parts"
+                "too_large",
+                f"this token may speak {limit} characters a minute: send it in parts",
+                status=400,
             )
         missing = characters - account.balance
         if missing > 0:

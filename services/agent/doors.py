@@ -31,9 +31,13 @@ OPENAI: Final = ("/v1/audio/", "/v1/models")
 STATUS: Final = {
     "failed": 500,
     "model_not_found": 404,
+    "no_such_path": 404,
+    "bad_method": 405,
     "session_closed": 409,
-    **dict.fromkeys(("bad_id", "bad_lexicon", "bad_setting", "bad_voice", "lang_mismatch"), 400),
-    **dict.fromkeys(("not_opened", "unknown_voice", "unsupported_lang"), 400),
+    **dict.fromkeys(("bad_field", "bad_id", "bad_lexicon", "bad_setting", "bad_voice"), 400),
+    **dict.fromkeys(("empty_text", "lang_mismatch", "missing_text", "not_opened"), 400),
+    **dict.fromkeys(("pronunciation_failed", "text_too_long", "unknown_voice"), 400),
+    **dict.fromkeys(("unsupported_lang", "voices_mismatch"), 400),
 }
 """What a caller got wrong, though another part of the system found it."""
 CALLER: Final = web.RequestKey("caller", Caller)
@@ -83,7 +87,16 @@ class Doors:
                 return refused(request, error)
             except web.HTTPRequestEntityTooLarge:
                 limit = f"a request may have {MAX_REQUEST_BYTES} bytes: send it in parts"
-                return refused(request, RequestError("too_large", limit))
+                return refused(request, AccessError("too_large", limit, status=413))
+            except web.HTTPNotFound:
+                told = "there is nothing at this path: docs/AGENT.md lists what there is"
+                return refused(request, RequestError("no_such_path", told))
+            except web.HTTPMethodNotAllowed as error:
+                allowed = ", ".join(sorted(error.allowed_methods))
+                told = f"this path takes {allowed}"
+                answer = refused(request, RequestError("bad_method", told))
+                answer.headers["Allow"] = allowed
+                return answer
             except web.HTTPException:
                 raise
             except Exception as error:

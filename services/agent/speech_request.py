@@ -118,6 +118,9 @@ class Spoken:
                 if message.reason != "complete":
                     raise SpokenError(message.reason, "the speech was ended before its end")
                 self.over = True
+                if not self.samples:
+                    told = "input holds no letter or digit: there is nothing to be heard"
+                    raise SpokenError("missing_text", told)
             case m.TurnCancelled() if self._turn in message.stopped:
                 raise SpokenError("cancelled", "the speech was cancelled")
             case m.Gap():

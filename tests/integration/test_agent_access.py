@@ -151,6 +151,8 @@ async def test_so_many_sessions_and_characters(redis_url: str, path: PathDouble)
                 if event.type is aiohttp.WSMsgType.TEXT and event.json()["type"] == "error":
                     codes.append(event.json()["code"])
             assert codes == ["quota", "too_large"]
+            how: dict[str, Any] = {"json": {"text": "z" * 70}, "headers": bearer(ALICE)}
+            assert await status(agent, "POST", "/v1/sessions/one/text", **how) == 400
             body = {"text": "x" * 50, "turn": "t"}
             where = "/v1/sessions/one/text"
             async with agent.post(where, json=body, headers=bearer(ALICE)) as response:

@@ -273,19 +273,20 @@ async def test_a_session_with_enough_to_say_takes_no_more(
         ("text", b"{}", 400, "missing_text"),
         ("text", b'{"text": "x", "seq": 0}', 400, "bad_field"),
         ("open", b'{"pace": "slow"}', 400, "bad_field"),
+        ("events", b"{}", 405, "bad_method"),
         ("text", b'{"text": "' + b"x" * 20_001 + b'"}', 400, "too_large"),
         ("text", b'{"text": "' + b"x" * 5_000 + b'", "turn": "t", "seq": 0}', 400, "too_large"),
-        ("text", b'{"text": "' + b"x" * 2_000_000 + b'"}', 400, "too_large"),
-        ("sing", b"{}", 404, None),
+        ("text", b'{"text": "' + b"x" * 2_000_000 + b'"}', 413, "too_large"),
+        ("sing", b"{}", 404, "no_such_path"),
     ],
 )
 async def test_what_cannot_be_is_refused(
-    agent: aiohttp.ClientSession, kind: str, body: bytes, status: int, code: str | None
+    agent: aiohttp.ClientSession, kind: str, body: bytes, status: int, code: str
 ) -> None:
     async with agent.post(f"/v1/sessions/demo/{kind}", data=io.BytesIO(body)) as response:
         assert response.status == status
-        if code is not None:
-            assert (await response.json())["code"] == code
+        assert (await response.json())["code"] == code
+        assert response.headers.get("Allow") == ("GET, HEAD" if status == 405 else None)
 
 
 async def test_a_session_that_cannot_be_is_refused(agent: aiohttp.ClientSession) -> None:

@@ -131,6 +131,7 @@ def test_what_is_missing_inside_a_segment_is_silence() -> None:
     [
         (m.ErrorEvent(code="unknown_voice", message="no", retryable=False, turn="t"), None),
         (m.TurnDone(turn="t", segments=0, samples=0, reason="failed"), "failed"),
+        (m.TurnDone(turn="t", segments=0, samples=0, reason="complete"), "missing_text"),
         (m.TurnCancelled(turn="t", sent={}, already_done=False), "cancelled"),
         (m.Gap(first="5-0"), "gap"),
         (m.Closed(reason="idle"), "closed"),
