@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
+import errno
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -117,7 +120,11 @@ async def _command(settings: Settings, faults: list[str], ca_file: Path, console
             "extra_missing",
             f"the emulator needs {error.name}: pip install 'firstword[emulator]'",
         ) from error
-    async with Emulator(settings, faults, tell=console.note) as emulator:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            emulator = await stack.enter_async_context(Emulator(settings, faults, console.note))
+        except OSError as error:
+            raise _cannot_listen(settings, error) from error
         await asyncio.to_thread(_write, ca_file, emulator.ca_pem)
         console.say(_greeting(settings, emulator.uri, ca_file))
         await asyncio.Event().wait()
@@ -141,9 +148,30 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
+def _cannot_listen(settings: Settings, error: OSError) -> FirstwordError:
+    if error.errno == errno.EADDRINUSE:
+        told = f"port {settings.port} is taken: choose another --port"
+    else:
+        known = (error.errno or 0) in errno.errorcode  # a name that leads nowhere has none
+        why = os.strerror(error.errno or 0) if known else error.strerror
+        told = (
+            f"cannot listen on {settings.host}, port {settings.port} ({why}): "
+            "choose another --host or --port"
+        )
+    return FirstwordError("cannot_listen", told)
+
+
 def _write(file: Path, pem: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(pem)
+    """Raises FirstwordError; a disk that is full does not name the file."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pem)
+    except OSError as error:
+        raise FirstwordError(
+            "cannot_write",
+            f"cannot write the CA certificate to {file} ({error.strerror}): choose another "
+            "--ca-out",
+        ) from error
 
 
 def _greeting(settings: Settings, uri: str, ca_file: Path) -> str:

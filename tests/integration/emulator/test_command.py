@@ -103,6 +103,9 @@ async def test_the_ca_goes_where_it_is_wanted(tmp_path: Path) -> None:
         (["--container", "ws://x:1", "--fault", "explode"], 2, "KIND one of"),
         (["--container", "ws://x:1", "--ping-s", "0"], 2, "greater than 0"),
         (["--container", "ws://x:1", "--port", "65536"], 2, "from 0 to 65535"),
+        (["--container", "ws://x:1", "--port", "0", "--host", "192.0.2.1"], 1, "another --host"),
+        (["--container", "ws://x:1", "--port", "0", "--host", "no.invalid"], 1, "another --host"),
+        (["--container", "ws://x:1", "--port", "0", "--ca-out", "/dev/full"], 1, "to /dev/full ("),
         ([], 2, "--container"),
     ],
 )
@@ -131,4 +134,4 @@ async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             folder=tmp_path,
         )
     assert ended.status == 1
-    assert "in use" in ended.err
+    assert ended.err == f"firstword: port {port} is taken: choose another --port\n"
