@@ -1,11 +1,18 @@
-"""What a command says: results on standard output, progress and notes on standard error."""
+"""What a command says: results on standard output, progress and notes on standard error.
+
+Whoever reads the results may go away, and that ends a command that has nothing else to do: `say`
+raises then. Nobody to read the notes is no reason for anything.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import IO, TextIO
 
+from firstword.cli.output import drop
 from firstword.terminal import visible
 
 _BAR_CELLS = 30
@@ -48,17 +55,24 @@ class Console:
         self._clear_status()
         self._write(self._out, text)
 
+    def greet(self, text: str) -> None:
+        """A result that nobody has to read."""
+        with _unread(self._out):
+            self.say(text)
+
     def note(self, text: str) -> None:
         """What happens, or what a person should know: standard error."""
         self._clear_status()
-        self._write(self._err, text)
+        with _unread(self._err):
+            self._write(self._err, text)
 
     def status(self, text: str) -> None:
         """Progress that the next line replaces; nothing where nobody would see it."""
         if self._err.isatty():
             text = visible(text)[: self.width - 1]
-            self._err.write("\r" + text.ljust(self._status))
-            self._err.flush()
+            with _unread(self._err):
+                self._err.write("\r" + text.ljust(self._status))
+                self._err.flush()
             self._status = len(text)
 
     def bar(self, what: str, done: int, total: int) -> None:
@@ -72,8 +86,9 @@ class Console:
 
     def _clear_status(self) -> None:
         if self._status:
-            self._err.write("\r" + " " * self._status + "\r")
-            self._err.flush()
+            with _unread(self._err):
+                self._err.write("\r" + " " * self._status + "\r")
+                self._err.flush()
             self._status = 0
 
     @staticmethod
@@ -84,3 +99,12 @@ class Console:
         # A terminal that cannot show a character of somebody's text must not end the command.
         stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
         stream.flush()
+
+
+@contextlib.contextmanager
+def _unread(stream: TextIO) -> Iterator[None]:
+    """Writing to it may fail, and then nothing more is written to it."""
+    try:
+        yield
+    except OSError:
+        drop(stream)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 
 def failed(error: OSError, note: Callable[[str], None]) -> int:
     """Say what the system refused, and of which file, in one line; nothing where the reader of
     standard output has enough. Returns the exit status."""
     if isinstance(error, BrokenPipeError):
-        _drop_output()
+        drop(sys.stdout)
         return 1
     note(f"firstword: {in_words(error)}")
     try:
         sys.stdout.flush()
     except OSError:
-        _drop_output()
+        drop(sys.stdout)
     return 1
 
 
@@ -27,6 +28,8 @@ def in_words(error: OSError) -> str:
     return f"cannot use {error.filename}: {what}" if error.filename else f"input or output: {what}"
 
 
-def _drop_output() -> None:
-    """What is still held for standard output goes nowhere: the interpreter would try it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drop(stream: TextIO) -> None:
+    """What is still held for a stream goes nowhere: the interpreter would try it again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

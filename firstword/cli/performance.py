@@ -18,6 +18,8 @@ from firstword.tokens import tokens
 from firstword.waterfall import Heard, Token, Waterfall
 
 DEFAULT_RATE = 24_000
+_LEAVE_S = 2.0
+"""For so long whoever gives up waits for the receipt of its cancel."""
 
 
 class Sink(Protocol):
@@ -84,7 +86,8 @@ async def record(script: Script) -> tuple[float, ...]:
 async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -> Performance:
     """Speak `script` in a session of its own and follow it to the end of its turn.
 
-    Raises FirstwordError `silent` when nothing is heard for `script.silence_s` seconds.
+    Raises FirstwordError `silent` when no audio comes for `script.silence_s` seconds. Whatever ends
+    this before its time, the turn is cancelled: nobody would hear it.
     """
     session = firstword.session(
         voice=script.voice, speed=script.speed, lang=script.lang, pace="none"
@@ -95,11 +98,11 @@ async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -
             async with asyncio.TaskGroup() as tasks:
                 writing = tasks.create_task(writer.write())
                 following = tasks.create_task(_follow(session, script.silence_s, sinks))
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-        finally:
-            with contextlib.suppress(FirstwordError):  # an error on the way out hides the first
-                await session.close()
+        except BaseException as error:
+            await _give_up(session)
+            raise error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error from None
+        with contextlib.suppress(FirstwordError):  # all was heard
+            await session.close()
     turn, (events, end) = writing.result(), following.result()
     started = _started(events)
     rate = started.sample_rate if started else DEFAULT_RATE
@@ -112,6 +115,15 @@ async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -
         voice=started.voice if started else "",
         errors=[event.message for event in events if isinstance(event.message, m.ErrorEvent)],
     )
+
+
+async def _give_up(session: Session) -> None:
+    """Cancel what is left and close, without an error of its own and within a moment."""
+    with contextlib.suppress(FirstwordError, TimeoutError):
+        async with asyncio.timeout(_LEAVE_S):
+            with contextlib.suppress(FirstwordError):
+                await session.cancel(timeout_s=_LEAVE_S / 2)
+            await session.close()
 
 
 class _Writer:
@@ -163,10 +175,12 @@ async def _follow(
 ) -> tuple[list[Heard], str]:
     """All events up to the end of the session's only turn, and how it ended."""
     events: list[Heard] = []
+    clock = asyncio.get_running_loop().time
+    heard_at = clock()
     listener = await session.listener(START)
     while True:
         try:
-            async with asyncio.timeout(silence_s):
+            async with asyncio.timeout_at(heard_at + silence_s):
                 event = await anext(listener)
         except TimeoutError:
             raise FirstwordError(
@@ -178,6 +192,8 @@ async def _follow(
         events.append(Heard(id_key(event.id)[0], event.message))
         for sink in sinks:
             sink.feed(event.message)
+        if isinstance(event.message, m.AudioChunk):  # segments that fail or begin again are not
+            heard_at = clock()
         match event.message:
             case m.TurnDone():
                 return events, event.message.reason

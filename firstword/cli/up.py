@@ -55,7 +55,7 @@ async def command(options: argparse.Namespace, console: Console, environ: Mappin
         try:
             run = runfile.Run(server.url, os.getpid(), services.addresses)
             with runfile.published(run, environ):
-                console.say(_greeting(server.url, services.addresses["agent"], log_dir))
+                console.greet(_greeting(server.url, services.addresses["agent"], log_dir))
                 await _keep(server, services, tell)
         finally:
             await services.stop()
@@ -81,8 +81,8 @@ def _handle_signals(services: Supervisor, console: Console) -> None:
         if task.cancelling():
             services.kill()
         else:
-            console.note("Stopping. Once more ends everything at once.")
             task.cancel()
+            console.note("Stopping. Once more ends everything at once.")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)

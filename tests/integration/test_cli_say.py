@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from firstword import codec, keys
 from firstword import messages as m
 from firstword.cli import main
 from firstword.cli.performance import Script, perform
 from firstword.cli.sinks import LivePcm, Player, find_player
 from firstword.cli.stack import require_services
 from firstword.client import Firstword
+from firstword.embedded import EmbeddedServer
 from firstword.errors import FirstwordError
+from firstword.ids import START
 from tests.doubles.path import PathDouble, heard
 from tests.support import eventually
 
@@ -63,6 +67,70 @@ async def test_silence_is_an_error_after_a_while(path: PathDouble, client: First
     script = Script(TEXT, tokens_per_second=0, silence_s=0.2)
     with pytest.raises(FirstwordError, match=r"nothing was heard for 0\.2 s"):
         await perform(client, script, [])
+    await eventually(lambda: _left(path), "the turn is cancelled, for nobody hears it")
+
+
+async def test_only_audio_is_heard(path: PathDouble, client: Firstword) -> None:
+    """A segment that begins again and again must not keep anybody waiting for ever."""
+    path.speaking.clear()
+
+    async def restart() -> None:
+        session = (await eventually(lambda: path.received, "it is opened"))[0].session
+        event = {"m": codec.pack(m.SegmentRestarted(turn="t", n=1), session)}
+        while True:
+            await client.streams.append(keys.audio(session), event)
+            await asyncio.sleep(0.05)
+
+    restarting = asyncio.create_task(restart())
+    script = Script(TEXT, tokens_per_second=0, silence_s=0.5)
+    try:
+        with pytest.raises(FirstwordError, match=r"nothing was heard for 0\.5 s"):
+            await asyncio.wait_for(perform(client, script, []), 10)
+    finally:
+        restarting.cancel()
+
+
+@pytest.mark.parametrize("speaking", [True, False])
+async def test_whoever_is_interrupted_cancels_the_turn(
+    speaking: bool, path: PathDouble, client: Firstword
+) -> None:
+    heard_some = asyncio.Event()
+
+    class Ear:
+        def feed(self, message: m.Audio) -> None:
+            if isinstance(message, m.AudioChunk):
+                path.speaking.clear()
+                heard_some.set()
+
+    pace = 0 if speaking else 5.0
+    script = Script(TEXT, tokens_per_second=pace)
+    task = asyncio.create_task(perform(client, script, [Ear()]))
+    if speaking:
+        await heard_some.wait()
+    else:
+        written = lambda: any(isinstance(message, m.Text) for message in path.received)  # noqa: E731
+        await eventually(written, "it is being written")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: _left(path), "the turn is cancelled, and the session closed")
+
+
+async def test_giving_up_does_not_wait_for_a_server_that_is_gone(
+    make_server: Callable[..., EmbeddedServer],
+) -> None:
+    server = await asyncio.to_thread(make_server)
+    async with Firstword(server.url) as client:
+        task = asyncio.create_task(perform(client, Script(TEXT, tokens_per_second=0), []))
+        await eventually(lambda: client.streams.range(keys.DOOR, START), "it has begun")
+        await asyncio.to_thread(server.kill)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 8)  # who publishes would insist for longer
+
+
+def _left(path: PathDouble) -> bool:
+    return [type(message) for message in path.received[-2:]] == [m.Cancel, m.Close]
 
 
 def test_an_empty_text_is_an_error_before_anything_is_started(

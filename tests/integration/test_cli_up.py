@@ -45,6 +45,7 @@ class Up:
     environ: dict[str, str]
     task: asyncio.Task[int]
     err: io.StringIO
+    console: Console
 
     async def kill_server(self) -> int:
         """kill -9; returns the process id it had."""
@@ -84,12 +85,13 @@ async def running(
     options = argparse.Namespace(
         port=None, agent_port=1, log_dir=tmp_path / "logs", upstream="websocket"
     )
-    task = asyncio.create_task(up.command(options, Console(io.StringIO(), err), environ))
+    console = Console(io.StringIO(), err)
+    task = asyncio.create_task(up.command(options, console, environ))
     try:
         await eventually(
             lambda: task.done() or runfile.path(environ).exists(), "everything is up", 20
         )
-        yield Up(environ, task, err)
+        yield Up(environ, task, err, console)
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, FirstwordError):
@@ -116,6 +118,20 @@ async def test_a_server_that_cannot_be_started_again_ends_it(
     await running.kill_server()
     with pytest.raises(FirstwordError, match="cannot be started again: another process has taken"):
         await asyncio.wait_for(asyncio.shield(running.task), 20)
+    assert not runfile.path(running.environ).exists()
+
+
+async def test_it_can_be_stopped_when_nobody_reads_what_it_says(
+    running: Up, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`firstword up 2>&1 | head`, for example."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        monkeypatch.setattr(running.console, "_err", gone)
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asyncio.shield(running.task), 20)
     assert not runfile.path(running.environ).exists()
 
 

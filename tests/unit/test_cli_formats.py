@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from typing import Any
 
 import pytest
@@ -283,3 +284,23 @@ def test_what_a_terminal_cannot_show_does_not_end_the_command() -> None:
     assert out.getvalue() == "na?ve ??\n"
     assert console.ascii_only
     assert not Console(Terminal(), Terminal()).ascii_only
+
+
+def test_nobody_has_to_read_the_notes() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone:
+        console = Console(gone, gone)
+        console.note("note")
+        console.note("again")
+        console.greet("hello")
+
+
+def test_results_that_nobody_reads_end_the_command() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone:
+        console = Console(gone, io.StringIO())
+        with pytest.raises(BrokenPipeError):
+            console.say("result")
+        console.greet("so that what is held for it is dropped")
