@@ -170,5 +170,7 @@ def read_finding(line: bytes) -> Finding | None:
 
 def _unlooked(complaint: str) -> Finding:
     """The program ended without a word: wrong settings, or it is not installed."""
-    remedy = "put the settings right; pip install 'firstword[gateway]' if something is missing"
+    remedy = "put that setting right"
+    if complaint.startswith("ModuleNotFoundError"):
+        remedy = "pip install 'firstword[gateway]'"
     return Finding("upstream_settings", "fatal", complaint or "no reason", remedy)

@@ -29,7 +29,12 @@ def upstream_for(settings: GatewaySettings) -> Upstream:
     if scheme == SAGEMAKER_SCHEME:
         return _sagemaker(url)
     known = ", ".join(f"{name}://" for name in ("ws", "wss", *OPENAI_SCHEMES, SAGEMAKER_SCHEME))
-    raise SettingsError([f"FIRSTWORD_UPSTREAM={url!r}: must begin with one of {known}"])
+    hints = {
+        "http": ": a container is ws://, a speech server openai+http://",
+        "https": ": a container is wss://, a speech server openai+https://",
+    }
+    told = f"FIRSTWORD_UPSTREAM={url!r} (or --upstream): must begin with one of {known}"
+    raise SettingsError([told + hints.get(scheme, "")])
 
 
 def _sagemaker(url: str) -> Upstream:

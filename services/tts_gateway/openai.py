@@ -23,6 +23,7 @@ from services.tts_gateway.openai_frames import (
     read_target,
     refusal,
 )
+from services.tts_gateway.reasons import reason
 from services.tts_gateway.upstream import Link
 
 CONNECT_S = 5.0
@@ -158,8 +159,7 @@ class OpenAILink:
 
 
 def _unreachable(target: Target, error: Exception) -> UpstreamError:
-    reason = str(error) or type(error).__name__
-    told = f"cannot reach the speech server at {target.base} ({reason}): is it up?"
+    told = f"cannot reach the speech server at {target.base} ({reason(error)}): is it up?"
     return UpstreamError("upstream_unreachable", told, retryable=True)
 
 

@@ -14,6 +14,7 @@ from firstword.session_protocol import (
     Frame,
     encode_client,
 )
+from services.tts_gateway.reasons import reason
 from services.tts_gateway.upstream import Link
 
 CONNECT_S = 5.0
@@ -38,8 +39,8 @@ class WebSocketUpstream:
                     self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_SERVER_FRAME_BYTES
                 )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            told = f"cannot reach the inference container at {self._url} ({reason}): is it up?"
+            why = reason(error)
+            told = f"cannot reach the inference container at {self._url} ({why}): is it up?"
             raise UpstreamError("upstream_unreachable", told, retryable=True) from error
         return WebSocketLink(socket)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,15 +142,33 @@ async def test_a_look_that_is_left_leaves_no_process() -> None:
         await findings.aclose()  # type: ignore[attr-defined]
 
 
-def test_a_backend_that_is_away_fails(capsys: Capture) -> None:
-    status, found = doctor(capsys, "--only", "upstream", "--upstream", "ws://127.0.0.1:1/x")
+@pytest.mark.parametrize("url", ["ws://127.0.0.1:1/x", "openai+http://127.0.0.1:1/v1"])
+def test_a_backend_that_is_away_fails(url: str, capsys: Capture) -> None:
+    status, found = doctor(capsys, "--only", "upstream", "--upstream", url)
     assert (status, [finding["name"] for finding in found]) == (1, ["upstream_reachable"])
+    assert found[0]["message"].endswith("(Connection refused): is it up?")
 
 
 def test_settings_that_are_wrong_fail_with_their_reason(capsys: Capture) -> None:
     status, found = doctor(capsys, "--only", "upstream", "--upstream", "gopher://hole")
     assert (status, found[0]["name"]) == (1, "upstream_settings")
     assert "gopher://hole" in found[0]["message"]
+    assert "pip install" not in found[0]["remedy"]
+
+
+def test_what_is_missing_is_to_be_installed(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "aiohttp.py").write_text("raise ModuleNotFoundError('no aiohttp')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    _, found = doctor(capsys, "--only", "upstream")
+    assert "pip install 'firstword[gateway]'" in found[0]["remedy"]
+
+
+def test_a_scheme_of_the_web_is_told_with_what_was_meant(capsys: Capture) -> None:
+    _, found = doctor(capsys, "--only", "upstream", "--upstream", "http://127.0.0.1:8080")
+    assert "ws://, wss://, " in found[0]["message"]
+    assert "a container is ws://, a speech server openai+http://" in found[0]["message"]
 
 
 # -- words ----------------------------------------------------------------------------------------
