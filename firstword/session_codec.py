@@ -75,6 +75,8 @@ def encode_server(message: ServerMessage) -> str:
         case SynthesisStart():
             body: dict[str, Any] = {"type": "synthesis_start", "id": message.id}
             body |= {"sample_rate": message.sample_rate, "plan": message.plan}
+            if message.voice is not None:
+                body["voice"] = message.voice
         case SynthesisComplete():
             body = {"type": "synthesis_complete", "id": message.id, "samples": message.samples}
             body |= {"duration_s": message.duration_s, "words": message.words}
@@ -197,6 +199,7 @@ def _decode_start(fields: _Fields) -> SynthesisStart:
         id=fields.id(),
         sample_rate=fields.get("sample_rate", _natural, DEFAULT_SAMPLE_RATE),
         plan=fields.optional("plan", _name),
+        voice=fields.optional("voice", _name),
     )
 
 

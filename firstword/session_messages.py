@@ -93,11 +93,12 @@ ClientMessage: TypeAlias = Synthesize | Cancel | Ping | Close
 
 @dataclass(frozen=True, slots=True)
 class SynthesisStart:
-    """Audio frames that follow belong to `id`."""
+    """Audio frames that follow belong to `id`. `voice`: who speaks, where the request named none."""
 
     id: str
     sample_rate: int = DEFAULT_SAMPLE_RATE
     plan: str | None = None
+    voice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,12 +183,13 @@ class Session:
 
     # ------------------------------------------------------------------ from the synthesis
 
-    def started(self, plan: str) -> list[Action]:
-        """The synthesis has its plan; audio follows."""
+    def started(self, plan: str, voice: str | None = None) -> list[Action]:
+        """The synthesis has its plan; audio follows. `voice`: who speaks if none was asked for."""
         request = self._current()
         if self._stopping:
             return []
-        return [Send(encode_server(SynthesisStart(request.id, request.sample_rate, plan)))]
+        start = SynthesisStart(request.id, request.sample_rate, plan, voice)
+        return [Send(encode_server(start))]
 
     def audio(self, data: bytes) -> list[Action]:
         """A frame of whole samples."""

@@ -178,7 +178,8 @@ class Connection:
                 async for output in outputs:
                     match output:
                         case Started(plan):
-                            self._do(session.started(plan))
+                            voice = self._speaker.chosen(start.request)
+                            self._do(session.started(plan, voice))
                         case bytes():
                             self._do(session.audio(output))
                             await self._outbox.room()

@@ -176,6 +176,12 @@ class Speaker:
                 queued.submit(work, Job(listener.due, size=made.prepared.size(index)))
             yield _Piece(made, waited_s, last)
 
+    def chosen(self, request: Synthesize) -> str | None:
+        """The voice of a request that names none, once it is being spoken; None if it names one."""
+        if request.voice or self._engine is None:
+            return None
+        return voices.choose(None, request.lang, self._settings.voice, self._engine.voices)
+
     def _utterance(self, engine: Synthesizer, request: Synthesize) -> Utterance:
         voice = voices.choose(request.voice, request.lang, self._settings.voice, engine.voices)
         lang = voices.language_of(voice)

@@ -281,7 +281,7 @@ class Speech:
     ) -> list[Action]:
         if start.sample_rate != asked.sample_rate:
             return [*self._stop(), *self._give_up(work, rate_differs(start, asked))]
-        work.plan = start.plan or ""
+        work.plan, work.voice = start.plan or "", start.voice or ""
         goes_on = asked.plan is not None and asked.plan == start.plan
         if goes_on or not self._out.samples_of(work.segment.n):
             return []
@@ -311,7 +311,7 @@ class Speech:
     ) -> tuple[list[m.Audio], Fields]:
         """What is said before the first audio of a segment, and the fields that it marks."""
         marks: Fields = {}
-        events = self._out.open_turn(work.segment, asked.sample_rate)
+        events = self._out.open_turn(work.segment, asked.sample_rate, work.voice)
         if events:
             self.pace.begin(now)
             marks["turn_at"] = FIRST

@@ -57,13 +57,17 @@ class Progress:
 
     # -- a segment --------------------------------------------------------------------------------
 
-    def open_turn(self, segment: m.Segment, rate: int) -> list[m.Audio]:
-        """What is said before the first audio of a turn; nothing if it has begun."""
+    def open_turn(self, segment: m.Segment, rate: int, chosen: str = "") -> list[m.Audio]:
+        """What is said before the first audio of a turn; nothing if it has begun.
+
+        `chosen`: the voice that the backend gave a segment that names none.
+        """
         if self.turn == segment.turn:
             return []
         self.turn, self.turn_at, self.turn_rate = segment.turn, "", rate
         self.turn_segments = self.turn_samples = 0
-        return [m.TurnStarted(turn=segment.turn, voice=segment.voice, sample_rate=rate)]
+        voice = segment.voice or chosen
+        return [m.TurnStarted(turn=segment.turn, voice=voice, sample_rate=rate)]
 
     def open_segment(
         self, segment: m.Segment, plan: str, committed_at: str, ttfb_s: float, skipped: int

@@ -25,6 +25,8 @@ class Work:
     arrived: int = 0
     """Samples that came for this request, those that listeners had before included."""
     plan: str = ""
+    voice: str = ""
+    """Who speaks, where the segment names nobody."""
     since: float = 0.0
     """When it was taken in hand."""
 

@@ -62,6 +62,10 @@ SERVER: list[tuple[str, ServerMessage]] = [
         SynthesisStart("demo-1", 24_000, "3f9c"),
     ),
     (
+        '{"type":"synthesis_start","id":"2","sample_rate":24000,"plan":"3f9c","voice":"ef_dora"}',
+        SynthesisStart("2", 24_000, "3f9c", "ef_dora"),
+    ),
+    (
         '{"type":"synthesis_complete","id":"demo-1","samples":36000,"duration_s":1.5,'
         '"words":[[0,4,0.03,0.41],[5,9,0.41,0.8]],"synthesis_ms":912.5,"queue_ms":3.0}',
         SynthesisComplete(

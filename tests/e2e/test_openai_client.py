@@ -101,6 +101,24 @@ async def test_voices_of_openais_are_ours(client: openai.AsyncOpenAI) -> None:
     assert (await client.models.retrieve("kokoro-82m")).owned_by == "firstword"
 
 
+async def test_a_language_without_a_voice_is_spoken_by_one_of_its_own(
+    agent: aiohttp.ClientSession,
+) -> None:
+    body = {"input": TEXT, "lang": "en-gb", "response_format": "pcm"}
+    async with agent.post("/v1/audio/speech", json=body) as response:
+        assert await response.read() == spoken("bf_emma")
+    async with agent.post("/invocations", json={"text": TEXT, "lang": "en-gb"}) as response:
+        assert '"voice": "bf_emma"' in await response.text()
+
+
+@pytest.mark.parametrize("format", ["mp3", "wav"])
+async def test_a_text_without_a_sound_is_refused(agent: aiohttp.ClientSession, format: str) -> None:
+    body = {"input": "...", "response_format": format}
+    async with agent.post("/v1/audio/speech", json=body) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == "missing_text"
+
+
 async def test_speech_comes_as_events_where_they_are_asked_for(
     agent: aiohttp.ClientSession,
 ) -> None:

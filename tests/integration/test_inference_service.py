@@ -94,6 +94,19 @@ async def test_text_and_binary_frames_are_both_read(service: Running) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "told"),
+    [({"lang": "en-gb"}, "bf_emma"), ({}, "af_heart"), ({"voice": "am_adam"}, None)],
+)
+async def test_who_speaks_is_told_where_nobody_was_named(
+    service: Running, asked: dict[str, str], told: str | None
+) -> None:
+    async with service.connect() as client:
+        await client.ws.send_str(json.dumps({"text": "Hello.", **asked}))
+        start = await client.control()
+        assert isinstance(start, SynthesisStart) and start.voice == told
+
+
+@pytest.mark.parametrize(
     ("frame", "code"),
     [
         ("{", "bad_json"),

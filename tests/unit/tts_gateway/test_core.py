@@ -202,6 +202,21 @@ def test_each_turn_says_its_own_start_and_samples() -> None:
     assert Ear(world.store.events).turns == ["a", "b"]
 
 
+@pytest.mark.parametrize("chosen", ["ef_dora", None])
+def test_a_segment_that_names_no_voice_is_told_by_whom_it_is_spoken(chosen: str | None) -> None:
+    speech = Speech("demo", Limits(), {})
+    speech.begin("2-0", replace(segment(1, "Hola."), voice="", lang="es"), 2.0)
+    (send,) = speech.connected(False, 2.0)
+    assert isinstance(send, Send)
+    asked = json.loads(send.frame)
+    assert ("voice" in asked, asked["lang"]) == (False, "es")
+    rate = asked["sample_rate"]
+    speech.receive(wire.encode_server(wire.SynthesisStart("1.1", rate, "p", chosen)), True, 2.1)
+    (begun,) = speech.receive(b"abcdef", False, 2.2)
+    assert isinstance(begun, Commit)
+    assert begun.events[0] == m.TurnStarted(turn="t", voice=chosen or "", sample_rate=rate)
+
+
 def test_a_turn_without_a_segment_is_done_without_having_started() -> None:
     world = audio(turn_end(segments=0))
     assert world.store.events == [
