@@ -14,6 +14,7 @@ import http.client
 import json
 import re
 import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,14 +85,7 @@ class Supervisor:
     async def start(self) -> None:
         """Start all and return when all are healthy. Raises ServiceFailed for the first that is
         not, and stops the others; ServiceFailed too when there is no folder for their logs."""
-        try:
-            await asyncio.to_thread(self._log_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise ServiceFailed(
-                "cannot_write",
-                f"cannot make the folder {self._log_dir} for logs: {error.strerror}; "
-                "choose another --log-dir",
-            ) from error
+        await asyncio.to_thread(make_log_folder, self._log_dir)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for member in self._members:
@@ -232,6 +226,20 @@ class _Member:
     async def _check_alive(self) -> None:
         if self._child is not None and self._child.returncode is not None:
             raise await self.failure(f"ended ({_how(self._child.returncode)})")
+
+
+def make_log_folder(folder: Path) -> None:
+    """Raises ServiceFailed where there is none, and none can be made, to write to."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ServiceFailed(
+            "cannot_write",
+            f"cannot make the folder {folder} for logs, or write there: {error.strerror}; "
+            "choose another --log-dir",
+        ) from error
 
 
 def ready_address(line: bytes) -> str | None:

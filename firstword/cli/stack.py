@@ -19,7 +19,7 @@ from firstword.embedded import EmbeddedServer, EmbeddedServerError, quarter_of_m
 from firstword.emulator.settings import Settings
 from firstword.errors import FirstwordError
 from firstword.runfile import URL_VARIABLE
-from firstword.server_errors import insist, without_password
+from firstword.server_errors import PATIENCE_S, insist, without_password
 from firstword.supervisor import Service, Supervisor, Tell
 
 UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
@@ -28,6 +28,7 @@ _EMULATOR_CA = "emulator-ca.pem"
 UPSTREAMS = ("websocket", "sagemaker")
 """How gateway and container may be joined here: straight, or as behind a SageMaker endpoint."""
 _LOOK_S = 0.2
+_SILENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,24 @@ async def server(environ: Mapping[str, str], port: int | None, tell: Tell) -> As
     Raises FirstwordError when the one that is named does not answer.
     """
     if url := environ.get(URL_VARIABLE):
-        async with Firstword(url) as firstword:
-            await insist(firstword.streams.commands.time, url)
+        await _answer(url, tell)
         yield Server(url)
         return
     own = EmbeddedServer(preferred_port=port, max_memory_bytes=quarter_of_memory())
     async with own:
         tell("server", f"ready on 127.0.0.1:{own.port}")
         yield Server(own.url, own)
+
+
+async def _answer(url: str, tell: Tell) -> None:
+    """Return when the server at `url` answers, and tell when it does not at once."""
+    what = f"{without_password(url)} does not answer yet: trying for {PATIENCE_S:g} s"
+    told = asyncio.get_running_loop().call_later(_SILENCE_S, tell, "server", what)
+    try:
+        async with Firstword(url) as firstword:
+            await insist(firstword.streams.commands.time, url)
+    finally:
+        told.cancel()
 
 
 def supervisor(

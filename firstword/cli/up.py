@@ -13,7 +13,7 @@ from firstword import runfile
 from firstword.cli import loop, stack
 from firstword.cli.console import Console
 from firstword.server_errors import without_password
-from firstword.supervisor import Supervisor, Tell
+from firstword.supervisor import Supervisor, Tell, make_log_folder
 
 _EXAMPLE = 'firstword redis XADD fw:text "*" session demo text "Hello there. How are you?" end 1'
 
@@ -41,6 +41,7 @@ async def command(options: argparse.Namespace, console: Console, environ: Mappin
         console.note(f"  {service:<12} {what}")
 
     console.note("Starting Firstword. Ctrl-C stops it.")
+    await asyncio.to_thread(make_log_folder, log_dir)  # before anything is started
     async with stack.server(environ, options.port, tell) as server:
         services = stack.supervisor(
             server.url,

@@ -145,7 +145,29 @@ async def test_a_server_that_is_not_there_is_told_before_anything_is_started(
     )
     with pytest.raises(FirstwordError, match=r"no Redis server answers at redis://127\.0\.0\.1:1"):
         await up.command(options, Console(io.StringIO(), io.StringIO()), environ)
-    assert not (tmp_path / "logs").exists()
+    assert not list((tmp_path / "logs").iterdir())
+
+
+async def test_a_server_that_does_not_answer_at_once_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack, "_SILENCE_S", 0.0)
+    monkeypatch.setattr("firstword.server_errors.PATIENCE_S", 0.3)
+    said = io.StringIO()
+    environ = {"FIRSTWORD_REDIS_URL": "redis://me:secret@127.0.0.1:1"}
+    options = argparse.Namespace(port=None, agent_port=1, log_dir=tmp_path, upstream="websocket")
+    with pytest.raises(FirstwordError, match="no Redis server answers"):
+        await up.command(options, Console(io.StringIO(), said), environ)
+    assert "server       redis://127.0.0.1:1 does not answer yet: trying for" in said.getvalue()
+
+
+async def test_a_folder_that_cannot_be_is_told_before_a_server_is_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder, said = tmp_path / "file" / "logs", io.StringIO()
+    options = argparse.Namespace(port=None, agent_port=1, log_dir=folder, upstream="websocket")
+    with pytest.raises(FirstwordError, match=rf"cannot make the folder {folder} for logs"):
+        await up.command(options, Console(io.StringIO(), said), {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert said.getvalue() == "Starting Firstword. Ctrl-C stops it.\n"
 
 
 async def test_python_can_run_the_package(tmp_path: Path) -> None:
