@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from firstword import waterfall
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
 from firstword.ids import START, id_key
+from firstword.session import OnPublished
 from firstword.tokens import tokens
 from firstword.waterfall import Heard, Token, Waterfall
 
@@ -98,19 +100,21 @@ async def perform(firstword: Firstword, script: Script, sinks: Sequence[Sink]) -
             async with asyncio.TaskGroup() as tasks:
                 writing = tasks.create_task(writer.write())
                 following = tasks.create_task(_follow(session, script.silence_s, sinks))
+                if (await following)[1].startswith("closed"):
+                    writing.cancel()  # nobody speaks the rest
         except BaseException as error:
             await _give_up(session)
             raise error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error from None
         with contextlib.suppress(FirstwordError):  # all was heard
             await session.close()
-    turn, (events, end) = writing.result(), following.result()
+    events, end = following.result()
     started = _started(events)
     rate = started.sample_rate if started else DEFAULT_RATE
     return Performance(
         script=script,
         session=session.name,
         sample_rate=rate,
-        waterfall=waterfall.build(turn, writer.written, events, rate),
+        waterfall=waterfall.build(writer.turn, writer.written, events, rate),
         reason=end,
         voice=started.voice if started else "",
         errors=[event.message for event in events if isinstance(event.message, m.ErrorEvent)],
@@ -130,17 +134,19 @@ class _Writer:
     """Stands for a language model: its tokens come at a steady pace."""
 
     def __init__(self, session: Session, script: Script) -> None:
+        self.turn = f"t-{secrets.token_hex(6)}"
         self.written: list[Token] = []
         self._session = session
         self._script = script
 
-    async def write(self) -> str:
-        """Publish the text as the mode says; returns the turn's name."""
+    async def write(self) -> None:
+        """Publish the text as the mode says."""
         if self._script.mode == "stream":
-            return await self._session.stream(_paced(self._script), on_published=self._published)
-        return await self._batch()
+            await self._publish(_paced(self._script), self._published)
+        else:
+            await self._batch()
 
-    async def _batch(self) -> str:
+    async def _batch(self) -> None:
         """Nothing leaves before the last token; each counts from when it was there."""
         there = [(piece, time.monotonic()) async for piece in _paced(self._script)]
 
@@ -152,7 +158,10 @@ class _Writer:
             offset = id_key(entry_id)[0] - time.monotonic() * 1000
             self.written = [Token(piece, at * 1000 + offset) for piece, at in there]
 
-        return await self._session.stream(whole(), on_published=published)
+        await self._publish(whole(), published)
+
+    async def _publish(self, pieces: AsyncIterator[str], on_published: OnPublished) -> None:
+        await self._session.stream(pieces, turn=self.turn, on_published=on_published)
 
     def _published(self, piece: str, entry_id: str) -> None:
         self.written.append(Token(piece, id_key(entry_id)[0]))

@@ -90,6 +90,16 @@ async def test_only_audio_is_heard(path: PathDouble, client: Firstword) -> None:
         restarting.cancel()
 
 
+async def test_a_session_that_somebody_closes_ends_the_writing(
+    path: PathDouble, client: Firstword
+) -> None:
+    task = asyncio.create_task(perform(client, Script(TEXT, tokens_per_second=0.01), []))
+    session = (await eventually(lambda: path.received, "it is opened"))[0].session
+    event = {"m": codec.pack(m.Closed(reason="idle"), session)}
+    await client.streams.append(keys.audio(session), event)
+    assert (await asyncio.wait_for(task, 10)).reason == "closed (idle)"
+
+
 @pytest.mark.parametrize("speaking", [True, False])
 async def test_whoever_is_interrupted_cancels_the_turn(
     speaking: bool, path: PathDouble, client: Firstword
