@@ -43,7 +43,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     if "://" in config.getoption("--server"):
         config.option.dist = "no"
         return 0
-    return min(4, (os.cpu_count() or 1) + 1)
+    return min(4, os.cpu_count() or 1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -8,7 +8,7 @@ from tests.fuzz.doors import fuzz
 
 
 async def test_malformed_requests_do_no_harm(redis_url: str) -> None:
-    outcome = await fuzz(redis_url, requests=3_000, seed=1)
+    outcome = await fuzz(redis_url, requests=1_500, seed=1)
     assert outcome.failures == []
-    assert outcome.sent >= 3_000
+    assert outcome.sent >= 1_500
     assert {200, 202, 400, 404, 405} <= set(outcome.statuses), "what lies behind the checks is met"

@@ -17,7 +17,6 @@ from services.inference.synthesizer import Audio, Prepared, Stop, SynthesisError
 from tests.command import firstword
 from tests.doubles.inference_client import running
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
-from tests.support import missing
 from tests.unit.bench.test_results import ABOUT, CODECS, FIRST, LADDER
 
 SECONDS_PER_CHAR = 0.05
@@ -157,7 +156,7 @@ async def test_a_container_that_fails_midway_is_told() -> None:
 
 def test_the_picture_has_a_panel_for_each_experiment(tmp_path: Path) -> None:
     if not picture.can_draw():
-        missing("matplotlib is not installed: pip install 'firstword[bench]'")
+        pytest.skip("matplotlib is not installed: pip install 'firstword[bench]'")
     widths = []
     for name, results in (
         ("one", Results(ABOUT, FIRST)),
