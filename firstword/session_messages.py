@@ -93,7 +93,7 @@ ClientMessage: TypeAlias = Synthesize | Cancel | Ping | Close
 
 @dataclass(frozen=True, slots=True)
 class SynthesisStart:
-    """Audio frames that follow belong to `id`. `voice`: who speaks, where the request named none."""
+    """Audio frames that follow belong to `id`. `voice`: who speaks, where none was named."""
 
     id: str
     sample_rate: int = DEFAULT_SAMPLE_RATE
