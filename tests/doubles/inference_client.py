@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import aiohttp
 
@@ -24,6 +24,7 @@ from services.inference.service import InferenceService
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Speaker
 from services.inference.synthesizer import Synthesizer
+from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 
 PATH = "/invocations-bidirectional-stream"
 
@@ -61,6 +62,25 @@ async def running(
     finally:
         await server.stop()
         speaker.close()
+
+
+Make: TypeAlias = Callable[..., Awaitable[tuple[Running, ToneSynthesizer]]]
+
+
+@asynccontextmanager
+async def tone_services() -> AsyncIterator[Make]:
+    """Starts services whose engine is the tone: `make(ToneOptions(…), drain_s=…)`."""
+    async with AsyncExitStack() as stack:
+
+        async def build(
+            options: ToneOptions | None = None, **settings: Any
+        ) -> tuple[Running, ToneSynthesizer]:
+            engine = ToneSynthesizer(options)
+            stack.callback(engine.release)
+            chosen = replace(InferenceSettings(), **settings)
+            return await stack.enter_async_context(running(lambda: engine, chosen)), engine
+
+        yield build
 
 
 @dataclass

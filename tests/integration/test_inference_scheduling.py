@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from firstword.session_protocol import Cancelled, Error, SynthesisComplete
 from services.inference.audio import to_pcm
-from services.inference.settings import InferenceSettings
-from tests.doubles.inference_client import Running, running
-from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
+from tests.doubles.inference_client import Make, Running, tone_services
+from tests.doubles.tone_synthesizer import ToneOptions, expected_samples
 from tests.support import eventually
-
-Make: TypeAlias = Callable[..., Awaitable[tuple[Running, ToneSynthesizer]]]
 
 
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
     """Starts a service: `make(ToneOptions(…), max_wait_s=…)`."""
-    async with AsyncExitStack() as stack:
-
-        async def build(
-            options: ToneOptions | None = None, **settings: Any
-        ) -> tuple[Running, ToneSynthesizer]:
-            engine = ToneSynthesizer(options)
-            stack.callback(engine.release)
-            chosen = replace(InferenceSettings(), **settings)
-            return await stack.enter_async_context(running(lambda: engine, chosen)), engine
-
+    async with tone_services() as build:
         yield build
 
 

@@ -9,10 +9,8 @@ import os
 import signal
 import sys
 import wave
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from dataclasses import replace
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -28,11 +26,9 @@ from firstword.session_protocol import (
 from services.inference.audio import to_pcm
 from services.inference.settings import InferenceSettings
 from services.inference.synthesizer import Prepared, Utterance
-from tests.doubles.inference_client import PATH, Client, Running, running
+from tests.doubles.inference_client import PATH, Client, Make, Running, running, tone_services
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
 from tests.support import eventually
-
-Make: TypeAlias = Callable[..., Awaitable[tuple[Running, ToneSynthesizer]]]
 
 LONG = "A long text of several pieces, " * 20
 
@@ -40,16 +36,7 @@ LONG = "A long text of several pieces, " * 20
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
     """Starts a service: `make(ToneOptions(…), drain_s=…)`."""
-    async with AsyncExitStack() as stack:
-
-        async def build(
-            options: ToneOptions | None = None, **settings: Any
-        ) -> tuple[Running, ToneSynthesizer]:
-            engine = ToneSynthesizer(options)
-            stack.callback(engine.release)
-            chosen = replace(InferenceSettings(), **settings)
-            return await stack.enter_async_context(running(lambda: engine, chosen)), engine
-
+    async with tone_services() as build:
         yield build
 
 
