@@ -47,13 +47,18 @@ def _sagemaker(url: str) -> Upstream:
     return SageMakerUpstream(target)
 
 
-def main() -> None:
-    settings = load_settings(GatewaySettings, sys.argv[1:], os.environ)
+def upstream_or_exit(settings: GatewaySettings) -> Upstream:
+    """The same for a program: a wrong URL ends it with status 2 and one line."""
     try:
-        upstream = upstream_for(settings)
+        return upstream_for(settings)
     except SettingsError as error:
         sys.stderr.write(f"{error.message}\n")
         raise SystemExit(2) from None
+
+
+def main() -> None:
+    settings = load_settings(GatewaySettings, sys.argv[1:], os.environ)
+    upstream = upstream_or_exit(settings)
 
     async def serve(stop: asyncio.Event) -> None:
         await GatewayService(settings, upstream).run(stop)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import shlex
 import sys
@@ -20,11 +19,9 @@ from typing import Any
 
 from firstword.capacity import LEAST_TURNS, LONGEST_START_S, Ladder, Step
 from firstword.cli import loop
-from firstword.errors import FirstwordError, SettingsError
-from firstword.runtime import load_settings
-from services.tts_gateway.__main__ import upstream_for
+from firstword.errors import FirstwordError
+from services.tts_gateway import program
 from services.tts_gateway.doctor_visit import Visit
-from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 
 TURN = ("Your table is booked for eight.", "It is by the window, with a view of the old harbour.")
@@ -191,29 +188,16 @@ async def run(options: argparse.Namespace, upstream: Upstream, tell: Tell) -> in
     return 0
 
 
-def tell_json(told: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
-
-
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """The program; settings as the gateway's."""
-    parser = argparse.ArgumentParser(prog="capacity", description="Find what a backend carries.")
-    parser.add_argument("--upstream", help="its URL (default: FIRSTWORD_UPSTREAM)")
-    parser.add_argument("--voice", default="", help="a voice that it has (default: its own)")
+    parser = program.parser("capacity", "Find what a backend carries.")
     parser.add_argument("--slo", type=float, default=0.5, help="seconds to first audio, p95")
     parser.add_argument("--most", type=int, default=64, help="most sessions to try")
     parser.add_argument("--step", type=float, default=20.0, help="seconds of a step")
     parser.add_argument("--start", default="", help="command that starts the backend")
     options = parser.parse_args(arguments)
-    named = {"FIRSTWORD_UPSTREAM": options.upstream} if options.upstream else {}
-    settings = load_settings(GatewaySettings, [], {**environ, **named})
-    try:
-        upstream = upstream_for(settings)
-    except SettingsError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    return loop.run(run(options, upstream, tell_json))  # SIGTERM ends what was started, too
+    upstream, _settings = program.backend(options, environ)
+    return loop.run(run(options, upstream, program.tell_json))  # SIGTERM ends what was started, too
 
 
 def _now() -> float:

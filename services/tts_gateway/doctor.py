@@ -6,22 +6,18 @@ with status 0 only if none of them is `fatal`. `firstword doctor` runs it and pr
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from firstword.errors import FirstwordError, SettingsError, UpstreamError
-from firstword.runtime import load_settings
+from firstword.errors import FirstwordError, UpstreamError
 from firstword.server_check import Finding
-from services.tts_gateway.__main__ import upstream_for
+from services.tts_gateway import program
 from services.tts_gateway.doctor_audio import judge
 from services.tts_gateway.doctor_pings import pings_while_speaking
 from services.tts_gateway.doctor_visit import Spoken, Visit
-from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 
 SENTENCE = "The quick brown fox jumps over the lazy dog, and nobody in the village is surprised."
@@ -251,25 +247,16 @@ async def examine(upstream: Upstream, url: str, voice: str, tell: Callable[[Find
     return status
 
 
-def tell_json(finding: Finding) -> None:
-    sys.stdout.write(json.dumps(asdict(finding), ensure_ascii=False) + "\n")
-    sys.stdout.flush()
-
-
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """The program; settings as the gateway's."""
-    parser = argparse.ArgumentParser(prog="doctor", description="Look at a synthesis backend.")
-    parser.add_argument("--upstream", help="its URL (default: FIRSTWORD_UPSTREAM)")
-    parser.add_argument("--voice", default="", help="a voice that it has (default: its own)")
+    parser = program.parser("doctor", "Look at a synthesis backend.")
     options = parser.parse_args(arguments)
-    named = {"FIRSTWORD_UPSTREAM": options.upstream} if options.upstream else {}
-    settings = load_settings(GatewaySettings, [], {**environ, **named})
-    try:
-        upstream = upstream_for(settings)
-    except SettingsError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    return asyncio.run(examine(upstream, settings.upstream, options.voice, tell_json))
+    upstream, settings = program.backend(options, environ)
+
+    def tell(finding: Finding) -> None:
+        program.tell_json(asdict(finding))
+
+    return asyncio.run(examine(upstream, settings.upstream, options.voice, tell))
 
 
 if __name__ == "__main__":
