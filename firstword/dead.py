@@ -6,6 +6,7 @@ who asks for one of them, and never in a list or a log.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,8 +48,14 @@ class DeadLetter:
 async def put_aside(streams: Streams, source: str, entry: Entry, reason: str) -> None:
     """Put an entry that cannot be used to the dead letters; counted, and told to the operator."""
     telemetry.dead_letters.labels(reason).inc()
+    streams.flood.came(_now())
     telemetry.logger().warning("dead_letter", stream=source, entry=entry.id, reason=reason)
     await streams.dead_letter(source, entry, reason)
+
+
+def flood(streams: Streams) -> str | None:
+    """Why what is put aside comes in floods, for `/readyz`; None when well."""
+    return streams.flood.problem(_now())
 
 
 async def read(streams: Streams, limit: int) -> list[DeadLetter]:
@@ -125,6 +132,10 @@ def _letter(entry: Entry) -> DeadLetter:
             if _is_original(name)
         },
     )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _is_original(name: bytes) -> bool:

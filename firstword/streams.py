@@ -19,6 +19,7 @@ from firstword import codec, keys
 from firstword.errors import FirstwordError
 from firstword.ids import START
 from firstword.messages import Audio, Ingress
+from firstword.poison import Flood
 from firstword.redis_client import Address, Client
 from firstword.server_check import Facts
 
@@ -63,6 +64,8 @@ class Streams:
 
     def __init__(self, url: str, *, readers: int = 4096) -> None:
         self.url = url
+        self.flood = Flood()
+        """The dead letters that were written by this."""
         address = Address(url)
         terms: dict[str, Any] = {"size": CONNECTIONS, "timeout_s": COMMAND_TIMEOUT_S}
         # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.

@@ -27,8 +27,9 @@ Tell = Callable[[str, str], None]
 
 _POLL_S = 0.05
 _PROBE_TIMEOUT_S = 2.0
-_WELL_ENOUGH = {"memory"}
-"""Checks that may be red: a server that is full is no reason to end who reads from it."""
+_WELL_ENOUGH = {"memory", "poison", "upstream"}
+"""Checks that may be red: a server that is full, a publisher that is broken or a backend that is
+away is no reason to end who could serve the rest, or will once it is back."""
 _TAIL_LINES = 12
 _TAIL_BYTES = 16_384
 

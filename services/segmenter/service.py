@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from firstword import keys, telemetry
+from firstword.dead import flood
 from firstword.errors import LeaseLost
 from firstword.ownership import Ownership
 from firstword.poison import Poison, where
@@ -52,6 +53,7 @@ class SegmenterService:
         health = Health()
         health.add("redis", self._ownership.problem)
         health.add("memory", self._no_room)
+        health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)

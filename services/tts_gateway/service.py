@@ -8,6 +8,7 @@ from aiohttp import web
 
 from firstword import codec, keys, telemetry
 from firstword import messages as m
+from firstword.dead import flood
 from firstword.ids import START
 from firstword.ownership import Ownership
 from firstword.poison import Poison, where
@@ -59,6 +60,7 @@ class GatewayService:
         health = Health()
         health.add("redis", self._ownership.problem)
         health.add("upstream", self._upstream.problem)
+        health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from firstword import telemetry
+from firstword import poison, telemetry
 from tests.observability.promtool import FOLDER, RULES, alerts, program, quicker, rules
 
 RUNBOOK = FOLDER.parents[1] / "docs" / "RUNBOOK.md"
@@ -231,6 +231,12 @@ def test_a_page_comes_within_a_minute_where_sessions_end() -> None:
     for alert in alerts():
         if alert["alert"] in soon:
             assert int(alert["for"].removesuffix("s")) <= 20
+
+
+def test_the_alert_for_a_flood_begins_where_a_worker_turns_red() -> None:
+    [expr] = [alert["expr"] for alert in alerts() if alert["alert"] == "FirstwordPoisonFlood"]
+    assert poison.FLOOD_S == 60
+    assert expr == f"sum(rate(firstword_dead_letters_total[1m])) > {poison.FLOOD_PER_S}"
 
 
 def test_rules_can_be_made_quicker() -> None:

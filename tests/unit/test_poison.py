@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from firstword.poison import KEPT, TRIES, Poison, where
+from firstword.poison import (
+    FLOOD_PER_S,
+    FLOOD_S,
+    KEPT,
+    OVER_S,
+    TRIES,
+    Flood,
+    Poison,
+    where,
+)
 
 
 def test_a_thing_is_over_after_some_tries() -> None:
@@ -39,3 +48,34 @@ def test_where_the_cause_was_raised() -> None:
             raise KeyError from error
     except KeyError as error:
         assert where(error) == where(cause)
+
+
+def test_some_bad_entries_are_no_flood() -> None:
+    flood = Flood()
+    assert flood.problem(0.0) is None
+    for second in range(10 * FLOOD_S):
+        flood.came(second / FLOOD_PER_S)
+        assert flood.problem(second / FLOOD_PER_S) is None
+
+
+def test_more_than_so_many_a_minute_are_one_and_it_says_how_many() -> None:
+    flood = Flood()
+    for number in range(FLOOD_PER_S * FLOOD_S + 1):
+        assert flood.problem(0.01 * number) is None
+        flood.came(0.01 * number)
+    told = flood.problem(1.0) or ""
+    assert told.startswith("61 entries of the last 60 s")
+    assert "firstword dead list" in told
+    for _ in range(KEPT):
+        flood.came(2.0)
+    assert (flood.problem(2.0) or "").startswith(f"{KEPT} or more")
+
+
+def test_a_flood_is_over_soon_after_its_last_entry_and_one_more_begins_none() -> None:
+    flood = Flood()
+    for _ in range(KEPT):
+        flood.came(0.0)
+    assert flood.problem(OVER_S - 0.1) is not None
+    assert flood.problem(OVER_S) is None
+    flood.came(OVER_S)
+    assert flood.problem(OVER_S) is None
