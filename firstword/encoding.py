@@ -269,5 +269,7 @@ def _resampler(rate_in: int, rate_out: int) -> Any:
 def _need(package: str, why: str) -> None:
     if find_spec(package) is None:
         raise EncodingError(
-            "missing_package", f"{why} this needs {package}: pip install 'firstword[audio]'"
+            "missing_package",
+            f"{why} this needs {package}: pip install 'firstword[audio]'; "
+            "pcm and wav at the rate that the sound has need nothing",
         )

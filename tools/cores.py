@@ -46,6 +46,7 @@ PATTERNS = (
     "services/inference/pieces.py",
     "services/inference/scheduler.py",
     "services/inference/g2p/align.py",
+    "services/inference/g2p/british.py",
     "services/inference/lexicon.py",
     "services/inference/normalise/*.py",
     "services/segmenter/admission.py",

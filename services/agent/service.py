@@ -157,8 +157,8 @@ def _read_page() -> dict[str, tuple[bytes, str]]:
 def _known_voices() -> list[dict[str, str]]:
     """Voices whose files are on this machine, else (voices elsewhere) all that there are.
 
-    Not those of a language that needs an extra which is not installed here.
+    Of those on this machine not the ones of a language that needs an extra which is not here.
     """
-    every = [voice for voice in assets.voices(os.environ) if why_silent(voice.language) is None]
-    here = [voice for voice in every if voice.installed]
+    every = assets.voices(os.environ)
+    here = [voice for voice in every if voice.installed and why_silent(voice.language) is None]
     return [{"id": voice.name, "language": voice.language} for voice in here or every]

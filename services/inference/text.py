@@ -15,8 +15,6 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from services.inference.g2p.english import English, possessive
-from services.inference.g2p.espeak import LANGUAGES as BY_ESPEAK
-from services.inference.g2p.espeak import Espeak
 from services.inference.lexicon import Entry, Lexicon, fixed
 from services.inference.normalise import Spoken, clean, normalise
 from services.inference.pieces import Token
@@ -43,12 +41,8 @@ class Pronouncer:
 
     def __init__(self) -> None:
         with _LOCK:
-            self._english, espeak = English(), Espeak()
-        self._front_ends: dict[str, FrontEnd] = {
-            "en-us": self._english,
-            "en-gb": self._english,
-            **dict.fromkeys(BY_ESPEAK, espeak),
-        }
+            self._english = English()
+        self._front_ends: dict[str, FrontEnd] = dict.fromkeys(("en-us", "en-gb"), self._english)
         self.name = self._english.name
         self._lexicon: Lexicon | None = None
         self._remembered = lru_cache(REMEMBERED)(self._pronounce)
@@ -111,15 +105,25 @@ class Pronouncer:
 
     def _front_end(self, lang: str) -> FrontEnd:
         """Those that not everybody has installed are loaded when they are asked for first."""
-        if lang == "ja" and lang not in self._front_ends:
-            from services.inference.g2p.japanese import Japanese
-
-            self._front_ends[lang] = Japanese(self._english)
-        if lang == "zh" and lang not in self._front_ends:
-            from services.inference.g2p.chinese import Chinese
-
-            self._front_ends[lang] = Chinese(self._english)
+        if lang not in self._front_ends:
+            self._front_ends |= self._load(lang)
         return self._front_ends[lang]
+
+    def _load(self, lang: str) -> dict[str, FrontEnd]:
+        """The front end of a language, for all that it speaks."""
+        match lang:
+            case "ja":
+                from services.inference.g2p.japanese import Japanese
+
+                return {lang: Japanese(self._english)}
+            case "zh":
+                from services.inference.g2p.chinese import Chinese
+
+                return {lang: Chinese(self._english)}
+            case _:
+                from services.inference.g2p.espeak import LANGUAGES, Espeak
+
+                return dict.fromkeys(LANGUAGES, Espeak())
 
 
 def _moved(token: Token, start: int, end: int) -> Token:

@@ -8,12 +8,14 @@ import json
 import tomllib
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 
 import pytest
 
 from firstword import languages
 from firstword.cli import voices
 from firstword.cli.console import Console
+from services.agent.service import _known_voices
 from tools.tree import ROOT
 
 
@@ -32,7 +34,8 @@ def without_extras(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_what_needs_a_dictionary_says_which_extra_brings_it() -> None:
     assert languages.why_silent("ja") == "install firstword[japanese]"
     assert languages.why_silent("zh") == "install firstword[chinese]"
-    assert languages.spoken() == ("en-us", "en-gb", "es", "fr-fr", "hi", "it", "pt-br")
+    assert languages.why_silent("es") == "install firstword[espeak]"
+    assert languages.spoken() == ("en-us", "en-gb")
 
 
 def test_what_the_model_does_not_speak_cannot_be_installed() -> None:
@@ -46,13 +49,23 @@ def test_the_extras_named_are_those_of_the_package() -> None:
 
 
 @pytest.mark.usefixtures("without_extras")
+def test_an_agent_whose_voices_are_elsewhere_names_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its own machine needs no extra for what another one speaks."""
+    monkeypatch.setenv("FIRSTWORD_MODEL_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert {"af_heart", "ef_dora", "jf_alpha"} <= {voice["id"] for voice in _known_voices()}
+
+
+@pytest.mark.usefixtures("without_extras")
 def test_the_list_of_voices_says_who_cannot_speak_and_why() -> None:
     out = io.StringIO()
     console = Console(out, io.StringIO())
     voices.run_list(argparse.Namespace(json=True), console, {})
     rows = {row["name"]: row for row in json.loads(out.getvalue())}
     assert (rows["af_heart"]["speaks"], rows["af_heart"]["needs"]) == (True, None)
-    assert rows["ef_dora"]["speaks"]
+    assert rows["bf_emma"]["speaks"]
     assert not rows["jf_alpha"]["speaks"]
     assert rows["jf_alpha"]["needs"] == "install firstword[japanese]"
     out.truncate(0)

