@@ -1,6 +1,6 @@
 """What cannot be handled: entries that our own code fails on, and entries that come in floods.
 
-Pure. Tries are counted only of code that decides: a server that is away says nothing about an entry.
+Pure. Tries are counted only of code that decides: a server that is away says nothing of an entry.
 """
 
 from __future__ import annotations

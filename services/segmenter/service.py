@@ -36,9 +36,13 @@ class _Running:
 
 
 class SegmenterService:
-    """Runs until told to stop, then hands its partitions over."""
+    """Runs until told to stop, then hands its partitions over.
+
+    `address` is host:port of its HTTP side while it serves.
+    """
 
     def __init__(self, settings: SegmenterSettings) -> None:
+        self.address = ""
         self._settings = settings
         self._streams = Streams(settings.redis_url)
         self._running: dict[str, _Running] = {}
@@ -58,9 +62,10 @@ class SegmenterService:
         add_routes(app, health)
         http = HttpServer(app, self._settings.http_host, self._settings.http_port)
         await http.start()
+        self.address = http.address
         try:
             await self._join(stop)
-            await self._serve(stop, http.address)
+            await self._serve(stop)
         finally:
             await http.stop()
             await self._streams.close()
@@ -77,10 +82,10 @@ class SegmenterService:
         units = [DOOR, *map(str, range(self._settings.partitions))]
         await self._ownership.offer_always(units)
 
-    async def _serve(self, stop: asyncio.Event, address: str) -> None:
+    async def _serve(self, stop: asyncio.Event) -> None:
         owning = asyncio.create_task(self._ownership.run())
         watching = asyncio.create_task(self._watch())
-        announce_ready(STAGE, http=address)
+        announce_ready(STAGE, http=self.address)
         await stop.wait()
         await self._drain()
         owning.cancel()

@@ -95,14 +95,14 @@ class Speech:
 
     def timer(self) -> float | None:
         """When `expired` wants to be called, None if never."""
-        work = self._work
         if self._wire is not None and self.quiet:
             return self._pulse.timer()
-        if work is None or work.request is None:
-            return None
-        if work.heard_at is None:
-            return work.sent_at + self._limits.first_byte_s
-        return work.heard_at + self._limits.between_frames_s
+        return None if self._work is None else self._work.deadline(self._limits)
+
+    @property
+    def owed_since(self) -> float | None:
+        """Since when the backend owes audio; None while it owes none."""
+        return None if self._work is None else self._work.owed_since
 
     # -- entries ----------------------------------------------------------------------------------
 

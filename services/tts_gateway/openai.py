@@ -70,6 +70,10 @@ class OpenAIUpstream:
             raise UpstreamError(code, told.message, retryable=told.retryable)
         return OpenAILink(self._http, self._target)
 
+    async def look(self) -> None:
+        """Ask for its models, which speech servers do for nothing."""
+        await (await self.connect()).close()
+
     async def close(self) -> None:
         if self._http is not None:
             await self._http.close()

@@ -1,4 +1,4 @@
-"""Whether the synthesis backend can be reached, by how connections to it went.
+"""Whether the synthesis backend can be reached and speaks, by how connections to it went.
 
 Pure: is told of outcomes and `now` (monotonic seconds).
 """
@@ -11,6 +11,9 @@ QUIET_S = 10.0
 """A backend that said something within this time is there, whatever happened to others since."""
 BRIEF_S = 5.0
 """A connection that ends so soon, without a word, was not wanted."""
+UNANSWERED = 2
+"""So many requests in a row without their audio, while no other was spoken, are more than one
+text's bad luck."""
 
 
 class Reachability:
@@ -20,6 +23,8 @@ class Reachability:
         self._failures = 0
         self._last = ""
         self._worked_at: float | None = None
+        self._unanswered = 0
+        self._spoke_at: float | None = None
 
     def worked(self, now: float) -> None:
         """The backend said something, or took a connection and kept it."""
@@ -38,12 +43,46 @@ class Reachability:
         if asked or lived_s < BRIEF_S:
             self.refused(reason)
 
+    def spoke(self, now: float) -> None:
+        """A request was spoken to its end."""
+        self._unanswered, self._spoke_at = 0, now
+
+    def silent(self, since: float) -> None:
+        """A request has got no audio since then, and its time is up.
+
+        It says nothing about the backend if another was spoken meanwhile.
+        """
+        if self._spoke_at is None or self._spoke_at < since:
+            self._unanswered += 1
+
+    @property
+    def untried(self) -> bool:
+        """Whether it was never there yet."""
+        return self._worked_at is None
+
+    @property
+    def mute(self) -> bool:
+        """Whether it takes requests and does not speak."""
+        return self._unanswered >= UNANSWERED
+
     def problem(self, now: float) -> str | None:
-        """Why the backend counts as away, for `/readyz`; None when well."""
-        quiet = self._worked_at is None or now - self._worked_at >= QUIET_S
-        if self._failures < FAILURES or not quiet:
+        """Why no speech can be expected of the backend, for `/readyz`; None when well."""
+        if self.mute:
+            return (
+                f"the last {self._unanswered} requests to the synthesis backend got no audio in "
+                "their time, and no other was spoken since: it takes requests and does not speak"
+            )
+        if self._worked_at is None:
+            return self._untried()
+        if self._failures < FAILURES or now - self._worked_at < QUIET_S:
             return None
         return (
             f"the last {self._failures} connections to the synthesis backend failed, and none did "
             f"any good; the newest: {self._last}"
         )
+
+    def _untried(self) -> str:
+        """Until it was there once, nothing says that it ever will."""
+        if not self._failures:
+            return "no connection to the synthesis backend was tried yet"
+        return f"no connection to the synthesis backend did any good yet; the newest: {self._last}"

@@ -22,6 +22,7 @@ from services.tts_gateway.backlog import Backlog, speech_seconds
 from services.tts_gateway.connection import Came, Connection, Due, Lost, News, Opened, Renewed
 from services.tts_gateway.core import Speech
 from services.tts_gateway.measures import measure
+from services.tts_gateway.reachability import Reachability
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
 
@@ -44,6 +45,7 @@ class SessionRunner:
         worker: str,
         settings: GatewaySettings,
         poison: Poison | None = None,
+        reachability: Reachability | None = None,
     ) -> None:
         self.rev = 0
         """Revision of the session's state that we know the server had."""
@@ -52,6 +54,7 @@ class SessionRunner:
         self._worker = worker
         self._settings = settings
         self._poison = poison or Poison()
+        self._reachability = reachability or Reachability()
         self._in_hand = START
         self._retention = settings.retention()
         self._keys = [keys.speech_state(session), keys.segments(session), keys.audio(session)]
@@ -161,7 +164,10 @@ class SessionRunner:
 
     async def _on_timeout(self, timer: float | None) -> None:
         if timer is not None and _now() >= timer:
+            owed_since = self._core.owed_since
             actions = self._decide(self._core.expired, _now())
+            if owed_since is not None:
+                self._reachability.silent(owed_since)
             telemetry.upstream_reconnects.inc(actions.count(Disconnect()))
             await self._perform(actions)
         else:
@@ -372,6 +378,8 @@ class SessionRunner:
                 self._retention.segment(first_id)
             elif isinstance(event, m.AudioChunk):
                 self._retention.audio(first_id, len(event.data))
+            elif isinstance(event, m.SegmentDone):
+                self._reachability.spoke(_now())
         realtime = self._core.settings.pace == "realtime"
         measure(
             commit,

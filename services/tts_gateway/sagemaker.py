@@ -93,6 +93,14 @@ class SageMakerUpstream:
             raise
         return SageMakerLink(transport, stream, receiver, self._max_age_s(caller))
 
+    async def look(self) -> None:
+        """Open a stream as far as the container's WebSocket, and close it.
+
+        Instances are paid by the hour, so it costs nothing; and nothing less tells whether name,
+        keys and role are right and the container takes connections.
+        """
+        await (await self.connect()).close()
+
     async def close(self) -> None:
         """There is nothing to free: the thread that the streams share ends with the process."""
 

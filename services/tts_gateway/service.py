@@ -145,6 +145,7 @@ class GatewayService:
                 self._ownership.worker,
                 self._settings,
                 self._poison,
+                self._upstream.reachability,
             )
             try:
                 await self._tell_if_lost(session, self._untold.get(session, 0))

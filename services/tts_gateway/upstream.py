@@ -38,5 +38,8 @@ class Upstream(Protocol):
     async def connect(self) -> Link:
         """A new connection, ready for a synthesis. Raises UpstreamError that says what to do."""
 
+    async def look(self) -> None:
+        """See whether the backend is there, at no cost: nothing is spoken. Raises UpstreamError."""
+
     async def close(self) -> None:
         """Free what the connections share."""

@@ -7,11 +7,15 @@ import asyncio
 from firstword import telemetry
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Frame, Ping, encode_client
+from services.tts_gateway.doctor_visit import Visit
 from services.tts_gateway.reachability import Reachability
 from services.tts_gateway.upstream import Link, Upstream
 
 PROBE_S = 5.0
 """How often a backend that counts as away is looked for."""
+WORD = "Yes."
+WORD_S = 10.0
+"""A backend that was mute is well if it speaks this word within so many seconds."""
 HOLD_S = 3.0
 """A connection that stays for so long, or on which something comes, is a success."""
 
@@ -20,12 +24,12 @@ class WatchedUpstream:
     """Another upstream, whose outcomes are counted over all sessions of the process."""
 
     def __init__(self, upstream: Upstream) -> None:
+        self.reachability = Reachability()
         self._upstream = upstream
-        self._reachability = Reachability()
 
     def problem(self) -> str | None:
-        """Why the backend counts as away, for `/readyz`; None when well."""
-        return self._reachability.problem(_now())
+        """Why no speech can be expected of the backend, for `/readyz`; None when well."""
+        return self.reachability.problem(_now())
 
     async def connect(self) -> Link:
         """As the other one's."""
@@ -33,27 +37,53 @@ class WatchedUpstream:
             link = await self._upstream.connect()
         except FirstwordError as error:
             telemetry.upstream_failures.labels(telemetry.known_code(error.code)).inc()
-            self._reachability.refused(error.message)
+            self.reachability.refused(error.message)
             raise
-        return WatchedLink(link, self._reachability)
+        return WatchedLink(link, self.reachability)
 
     async def close(self) -> None:
         await self._upstream.close()
 
     async def look(self) -> None:
-        """Until cancelled: while the backend counts as away, see whether it is back.
+        """Until cancelled: at the start, and while the backend is not well, see whether it is.
 
-        Without it a gateway that nobody uses would never learn.
+        Without it a gateway that nobody uses would never learn. Only a backend that was mute is
+        given work: one word.
         """
         while True:
+            if self.problem() is not None:
+                try:
+                    await self._look_closer()
+                except Exception as error:  # it counts as a failure already, if it is one
+                    name = getattr(error, "code", type(error).__name__)
+                    telemetry.logger().info("upstream_still_away", error=name)
             await asyncio.sleep(PROBE_S)
-            if self.problem() is None:
-                continue
-            try:
-                await self._probe()
-            except Exception as error:  # it counts as a failure already, if it is one
-                name = getattr(error, "code", type(error).__name__)
-                telemetry.logger().info("upstream_still_away", error=name)
+
+    async def _look_closer(self) -> None:
+        if self.reachability.mute:
+            await self._hear_a_word()
+        elif self.reachability.untried:
+            await self._first_look()
+        else:
+            await self._probe()
+
+    async def _first_look(self) -> None:
+        """Without a connection of the kind that sessions have: a backend may have few of them."""
+        try:
+            await self._upstream.look()
+        except FirstwordError as error:
+            self.reachability.refused(error.message)
+            raise
+        self.reachability.worked(_now())
+
+    async def _hear_a_word(self) -> None:
+        visit = Visit(await self.connect(), voice="")
+        try:
+            async with asyncio.timeout(WORD_S):
+                await visit.say(WORD, first=True)
+            self.reachability.spoke(_now())
+        finally:
+            await visit.leave()
 
     async def _probe(self) -> None:
         link = await self.connect()
@@ -62,7 +92,7 @@ class WatchedUpstream:
             async with asyncio.timeout(HOLD_S):
                 await link.receive()
         except TimeoutError:
-            self._reachability.worked(_now())
+            self.reachability.worked(_now())
         finally:
             await link.close()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from http import HTTPStatus
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
@@ -18,6 +20,9 @@ from services.tts_gateway.reasons import reason
 from services.tts_gateway.upstream import Link
 
 CONNECT_S = 5.0
+PING = "/ping"
+"""Where containers tell how they are; SageMaker asks the same."""
+LONGEST_REASON = 200
 GOODBYE_S = 1.0
 HEARTBEAT_S = 20.0
 
@@ -31,18 +36,37 @@ class WebSocketUpstream:
 
     async def connect(self) -> Link:
         """Raises UpstreamError if the container does not accept within five seconds."""
-        if self._http is None:
-            self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         try:
             async with asyncio.timeout(CONNECT_S):
-                socket = await self._http.ws_connect(
+                socket = await self._client().ws_connect(
                     self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_SERVER_FRAME_BYTES
                 )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            why = reason(error)
-            told = f"cannot reach the inference container at {self._url} ({why}): is it up?"
-            raise UpstreamError("upstream_unreachable", told, retryable=True) from error
+            raise self._unreachable(reason(error)) from error
         return WebSocketLink(socket)
+
+    async def look(self) -> None:
+        """Ask its `/ping`; one that has none but answers is there."""
+        url = urlsplit(self._url)
+        scheme = {"ws": "http", "wss": "https"}.get(url.scheme, url.scheme)
+        ping = urlunsplit((scheme, url.netloc, PING, "", ""))
+        try:
+            async with asyncio.timeout(CONNECT_S), self._client().get(ping) as response:
+                status, said = response.status, await response.content.read(LONGEST_REASON)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(reason(error)) from error
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            told = said.decode("utf-8", "replace")
+            raise self._unreachable(f"{PING} answers with HTTP status {status}: {told}")
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        return self._http
+
+    def _unreachable(self, why: str) -> UpstreamError:
+        told = f"cannot reach the inference container at {self._url} ({why}): is it up?"
+        return UpstreamError("upstream_unreachable", told, retryable=True)
 
     async def close(self) -> None:
         if self._http is not None:

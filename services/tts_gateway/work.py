@@ -10,6 +10,7 @@ from firstword import codec
 from firstword import messages as m
 from firstword import session_protocol as wire
 from firstword.errors import UpstreamError
+from services.tts_gateway.actions import Limits
 from services.tts_gateway.progress import Progress
 
 
@@ -34,6 +35,20 @@ class Work:
     def skips(self) -> int:
         """Samples that listeners had before the server lost the turn: they are not said again."""
         return self.segment.skip_samples or 0
+
+    @property
+    def owed_since(self) -> float | None:
+        """Since when the backend owes audio; None while nothing is asked of it."""
+        if self.request is None:
+            return None
+        return self.sent_at if self.heard_at is None else self.heard_at
+
+    def deadline(self, limits: Limits) -> float | None:
+        """Until when what is owed must come."""
+        owed = self.owed_since
+        if owed is None:
+            return None
+        return owed + (limits.first_byte_s if self.heard_at is None else limits.between_frames_s)
 
 
 @dataclass(slots=True, eq=False)

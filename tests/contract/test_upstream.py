@@ -19,8 +19,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from aiohttp import web
 
 from firstword.errors import UpstreamError
+from firstword.runtime import HttpServer
 from firstword.session_protocol import MAX_SERVER_FRAME_BYTES, Close, Frame, encode_client
 from services.tts_gateway.__main__ import upstream_for
 from services.tts_gateway.openai import OpenAIUpstream
@@ -307,6 +309,37 @@ async def test_a_backend_that_is_not_there_is_told_with_what_to_do(adapter: str)
     assert raised.value.retryable
     assert "?" in raised.value.message
     await upstream.close()
+
+
+async def test_a_look_finds_who_is_there_and_gives_no_work(rig: Rig) -> None:
+    await rig.upstream.look()
+    assert not any("synthesize" in str(f) for peer in rig.backend.peers for f in peer.received)
+    assert not any(getattr(peer, "body", None) for peer in rig.backend.peers)
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("adapter", NOWHERE)
+async def test_a_look_at_nobody_says_what_to_do(adapter: str) -> None:
+    upstream = await asyncio.to_thread(NOWHERE[adapter])
+    with pytest.raises(UpstreamError) as raised:
+        await upstream.look()
+    assert raised.value.retryable
+    await upstream.close()
+
+
+async def test_a_look_at_a_container_that_is_not_well_tells_its_reason() -> None:
+    async def ping(_request: web.Request) -> web.Response:
+        return web.json_response({"reason": "the engine is loading"}, status=503)
+
+    app = web.Application()
+    app.router.add_get("/ping", ping)
+    http = HttpServer(app, "127.0.0.1", 0)
+    await http.start()
+    upstream = WebSocketUpstream(f"ws://{http.address}/invocations-bidirectional-stream")
+    with pytest.raises(UpstreamError, match=r"503.*the engine is loading"):
+        await upstream.look()
+    await upstream.close()
+    await http.stop()
 
 
 @pytest.mark.parametrize("adapter", NOWHERE)

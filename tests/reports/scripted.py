@@ -110,6 +110,7 @@ class ScriptedContainer:
         answer: Answer = speak,
         welcome: Callable[[Peer], Awaitable[None]] = welcome,
         capacity: int = 1_000_000,
+        port: int = 0,
     ) -> None:
         self.peers: list[Peer] = []
         """Every connection that was ever taken, oldest first."""
@@ -124,7 +125,7 @@ class ScriptedContainer:
         self._capacity = capacity
         app = web.Application()
         app.router.add_get(PATH, self._connect)
-        self._http = HttpServer(app, "127.0.0.1", 0)
+        self._http = HttpServer(app, "127.0.0.1", port)
 
     @property
     def url(self) -> str:

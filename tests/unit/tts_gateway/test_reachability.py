@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from services.tts_gateway.reachability import BRIEF_S, FAILURES, QUIET_S, Reachability
+from services.tts_gateway.reachability import (
+    BRIEF_S,
+    FAILURES,
+    QUIET_S,
+    UNANSWERED,
+    Reachability,
+)
+
+LONG_AGO = -1000.0
 
 
 @pytest.fixture
 def reachability() -> Reachability:
-    return Reachability()
+    """Of a backend that was there once."""
+    made = Reachability()
+    made.worked(LONG_AGO)
+    return made
 
 
 def fail(reachability: Reachability, times: int = FAILURES) -> None:
@@ -17,13 +28,18 @@ def fail(reachability: Reachability, times: int = FAILURES) -> None:
         reachability.refused(f"failure {number}")
 
 
-def test_nobody_asked_is_well(reachability: Reachability) -> None:
-    assert reachability.problem(0.0) is None
+def test_a_backend_that_was_never_tried_is_not_well_until_it_was() -> None:
+    reachability = Reachability()
+    assert reachability.untried
+    assert "tried yet" in (reachability.problem(0.0) or "")
+    reachability.refused("connection refused")
+    assert "connection refused" in (reachability.problem(0.0) or "")
+    reachability.worked(1.0)
+    assert not reachability.untried
+    assert reachability.problem(1.0 + 10 * QUIET_S) is None
 
 
-def test_a_backend_that_was_never_there_is_away_after_some_failures(
-    reachability: Reachability,
-) -> None:
+def test_a_backend_that_went_is_away_after_some_failures(reachability: Reachability) -> None:
     fail(reachability, FAILURES - 1)
     assert reachability.problem(1.0) is None
     reachability.refused("connection refused")
@@ -54,3 +70,26 @@ def test_connections_that_end_without_a_word(
     for _ in range(FAILURES):
         reachability.ended("closed", lived_s, asked=asked)
     assert (reachability.problem(0.0) is not None) == away
+
+
+def test_a_backend_that_takes_requests_and_does_not_speak_is_not_well(
+    reachability: Reachability,
+) -> None:
+    for n in range(UNANSWERED):
+        assert reachability.problem(30.0) is None
+        reachability.silent(since=float(n))
+        reachability.worked(30.0)  # it may well answer pings
+    assert reachability.mute
+    assert "does not speak" in (reachability.problem(30.0) or "")
+    reachability.spoke(31.0)
+    assert not reachability.mute
+    assert reachability.problem(31.0) is None
+
+
+def test_one_text_that_is_never_spoken_says_nothing_where_others_are(
+    reachability: Reachability,
+) -> None:
+    for n in range(10):
+        reachability.spoke(30.0 * n + 29.0)
+        reachability.silent(since=30.0 * n)
+    assert reachability.problem(300.0) is None
