@@ -72,6 +72,7 @@ class Speaker:
         self._workers: Workers[Work, Made] = Workers(limits, self._make, _size)
         # Pronunciation is quick, but must not wait for a synthesis, and runs one at a time.
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        self._prepares_since: float | None = None
         self._active = 0
         self._typical_size = 1  # of a first piece that is not prepared yet: as the last one was
 
@@ -101,7 +102,9 @@ class Speaker:
         """Why no synthesis can be expected to succeed now; None when well."""
         if self._engine is None:
             return "the engine is loading"
-        if self._workers.stuck:
+        began = self._prepares_since
+        hangs = began is not None and time.monotonic() - began >= self._settings.hang_s
+        if self._workers.stuck or hangs:
             return f"a synthesis hangs for more than {self._settings.hang_s:g} s"
         return None
 
@@ -199,12 +202,24 @@ class Speaker:
     async def _prepared(self, engine: Synthesizer, utterance: Utterance) -> Prepared | None:
         """None where the worker that makes the first piece does it: where one waits for it.
 
-        Otherwise it is done while the workers have other things to do.
+        Otherwise it is done while the workers have other things to do. Raises SynthesisError
+        `synthesis_stuck` as they do.
         """
         if self._workers.idle and len(utterance.text) <= AT_ONCE_CHARS:
             return None
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._preparing, engine.prepare, utterance)
+        preparing = loop.run_in_executor(self._preparing, self._prepare, engine, utterance)
+        try:
+            return await asyncio.wait_for(preparing, self._settings.hang_s)
+        except TimeoutError:
+            raise self._workers.stuck_error() from None
+
+    def _prepare(self, engine: Synthesizer, utterance: Utterance) -> Prepared:
+        self._prepares_since = time.monotonic()
+        try:
+            return engine.prepare(utterance)
+        finally:
+            self._prepares_since = None
 
 
 @dataclass(frozen=True, slots=True)

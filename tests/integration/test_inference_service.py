@@ -299,8 +299,29 @@ async def test_ping_is_honest(make: Make) -> None:
     async with service.http.get(url) as response:
         assert response.status == 503
         assert "hangs" in (await response.json())["reason"]
+    readyz = f"http://{service.address}/readyz"
+    async with service.http.get(readyz) as response:
+        assert response.status == 503
+        assert "hangs" in (await response.json())["reasons"]["engine"]
     engine.release()
     await eventually(lambda: service.service.unwell() is None, "well again")
+    for each in (url, readyz):
+        async with service.http.get(each) as response:
+            assert response.status == 200
+
+
+async def test_it_is_unwell_by_the_deadline_although_nobody_waits_any_more(make: Make) -> None:
+    """Its caller went long before: what SageMaker asks tells of it all the same."""
+    service, engine = await make(ToneOptions(hang=True), hang_s=0.3)
+    async with service.connect() as client:
+        await client.ask("1", "Hang.")
+        await eventually(engine.running.is_set, "the engine works")
+
+    async def unwell() -> bool:
+        async with service.http.get(f"http://{service.address}/ping") as response:
+            return response.status == 503
+
+    await eventually(unwell, "it is unwell")
 
 
 class BrokenSynthesizer(ToneSynthesizer):

@@ -183,6 +183,24 @@ async def test_a_hang_is_reported_and_turns_health_red(make: Make) -> None:
     await eventually(lambda: speaker.unwell() is None, "the hang is over")
 
 
+async def test_a_pronunciation_that_hangs_is_one_too(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaker, engine = await make(hang_s=0.05)
+    go = threading.Event()
+
+    def hang(_utterance: Utterance) -> Prepared:
+        go.wait()
+        return Prepared("", ())
+
+    monkeypatch.setattr(engine, "prepare", hang)
+    with pytest.raises(SynthesisError, match="synthesis_stuck"):
+        await hear(speaker, ask("Long. " * 100))
+    assert "hangs" in (speaker.unwell() or "")
+    go.set()
+    await eventually(lambda: speaker.unwell() is None, "the hang is over")
+
+
 async def test_more_requests_than_may_wait_are_refused(make: Make) -> None:
     speaker, engine = await make(ToneOptions(latency_s=60), max_waiting=1)
     stop = Stop()
