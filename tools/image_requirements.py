@@ -6,6 +6,7 @@ test holds that the files agree with constraints.txt.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "deploy" / "docker" / "requirements"
 CONSTRAINTS = ROOT / "constraints.txt"
+TORCH = ROOT / "constraints-torch.txt"
 PYTHON = "3.12"
+FREE = "-gpl-free"
+"""What ends the name of an image that holds nothing under the GPL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +31,43 @@ class Image:
     without: tuple[str, ...] = ()
 
 
+def torch_pin() -> str:
+    """The version of torch that the engine's tests run with."""
+    (pin,) = re.findall(r"^torch==\S+", TORCH.read_text("utf-8"), re.MULTILINE)
+    return str(pin)
+
+
 # Only num2words' command uses docopt, which has no wheel.
 _VOICE = ("docopt",)
+_FLAVOURS = {
+    "cpu": Image(()),
+    # onnxruntime and onnxruntime-gpu are the same package to Python; torch needs neither.
+    "cuda": Image((), besides=("onnxruntime-gpu[cuda,cudnn]",), without=("onnxruntime",)),
+    "torch": Image((), besides=(torch_pin(),), without=("onnxruntime", "flatbuffers")),
+}
+
+
+def _inference(flavour: str, extra: str) -> Image:
+    part = _FLAVOURS[flavour]
+    return Image((extra, "tracing"), part.besides, (*_VOICE, *part.without))
+
+
+_AGENT = ("agent", "bedrock", "strands", "tracing")
+_AGENTCORE = ("agentcore", "bedrock", "tracing")
 
 IMAGES = {
     "segmenter": Image(("segmenter", "tracing")),
     "tts_gateway": Image(("gateway", "tracing")),
-    "agent": Image(("agent", "bedrock", "strands", "tracing")),
-    "agentcore": Image(("agentcore", "bedrock", "tracing")),
-    "inference-cpu": Image(("inference", "tracing"), without=_VOICE),
-    "inference-cuda": Image(
-        ("inference", "tracing"),
-        besides=("onnxruntime-gpu[cuda,cudnn]",),
-        without=(*_VOICE, "onnxruntime"),  # both are the same package to Python
-    ),
+    "agent": Image(_AGENT),
+    f"agent{FREE}": Image(_AGENT, without=("av",)),
+    "agentcore": Image(_AGENTCORE),
+    f"agentcore{FREE}": Image(_AGENTCORE, without=("av",)),
+    **{f"inference-{each}": _inference(each, "inference") for each in _FLAVOURS},
+    **{f"inference-{each}{FREE}": _inference(each, "inference-gpl-free") for each in _FLAVOURS},
 }
+
+ADDITIONS = {"extra-chinese": Image(("chinese",)), "extra-japanese": Image(("japanese",))}
+"""What any of the images of the voice takes on, where it is built with EXTRAS."""
 
 
 def command(image: Image, target: Path) -> list[str]:
@@ -59,7 +85,7 @@ def main() -> None:
     if shutil.which("uv") is None:
         sys.exit("needs `uv`: pip install uv")
     FOLDER.mkdir(exist_ok=True)
-    for name, image in IMAGES.items():
+    for name, image in {**IMAGES, **ADDITIONS}.items():
         target = FOLDER / f"{name}.txt"
         target.unlink(missing_ok=True)
         wanted = "\n".join(image.besides)

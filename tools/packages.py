@@ -8,7 +8,7 @@ from importlib import metadata
 
 from packaging.markers import Marker
 
-from tools.image_requirements import FOLDER, IMAGES
+from tools.image_requirements import ADDITIONS, FOLDER, IMAGES
 
 _PIN = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; (.+?))? \\$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -20,9 +20,28 @@ _IMAGE = {
     "sys_platform": "linux",
 }
 
-# Of the image for CUDA, and nowhere else: what their metadata say cannot be looked up here.
-_NOT_INSTALLED = {"onnxruntime-gpu": "MIT"}
+# Of the images for CUDA, and nowhere else: what their metadata say cannot be looked up here.
 _NVIDIA = "NVIDIA's own (proprietary)"
+_NOT_INSTALLED = {
+    "cuda-bindings": _NVIDIA,
+    "cuda-pathfinder": "Apache-2.0",
+    "cuda-toolkit": _NVIDIA,
+    "onnxruntime-gpu": "MIT",
+    "torch": "BSD-3-Clause",
+    "triton": "MIT",
+}
+
+CARRIES_GPL = {
+    "av": "its wheels carry FFmpeg with x264 and x265",
+    "espeakng-loader": "it carries espeak-ng, and declares nothing",
+}
+"""Packages with parts under the GPL that their metadata do not tell of."""
+
+GPL_FILES = {"misaki": ("misaki/vi.py", "misaki/vi_cleaner")}
+"""What is taken out of a package where nothing may be under the GPL. `vi.py` (Vietnamese, which the
+model does not speak) is close to vPhon, which is under GPL-3, though misaki declares Apache-2.0."""
+
+_GPL = re.compile(r"(?<!L)GPL|GNU (Affero )?General Public")
 
 _SHORT = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -60,6 +79,11 @@ class Package:
             return _NOT_INSTALLED[self.name]
         return declared(self.name)
 
+    @property
+    def under_gpl(self) -> bool:
+        """Whether it is, or carries something that is; the LGPL is another licence."""
+        return self.name in CARRIES_GPL or bool(_GPL.search(self.licence))
+
 
 def of_image(name: str) -> list[Package]:
     """What is installed in that image on Linux."""
@@ -75,9 +99,9 @@ def of_image(name: str) -> list[Package]:
 
 
 def all_packages() -> dict[Package, list[str]]:
-    """Every package of any image, and the images that have it."""
+    """Every package of any image or addition, and those that have it."""
     having: dict[Package, list[str]] = {}
-    for image in IMAGES:
+    for image in (*IMAGES, *ADDITIONS):
         for package in of_image(image):
             having.setdefault(package, []).append(image)
     return dict(sorted(having.items(), key=lambda pair: pair[0].name))

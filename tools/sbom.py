@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from firstword.assets import load_manifest
-from tools.image_requirements import IMAGES
+from tools.image_requirements import ADDITIONS, IMAGES
 from tools.packages import Package, of_image
 
 FOLDER = Path("build") / "sbom"
 
 
 def bill(image: str) -> dict[str, Any]:
-    """The document of one image."""
+    """The document of one image, or of what is added to one."""
     version = metadata.version("firstword")
     components = [component(package) for package in of_image(image)]
     if image.startswith("inference"):
@@ -33,7 +33,7 @@ def bill(image: str) -> dict[str, Any]:
         "version": 1,
         "metadata": {
             "component": {
-                "type": "container",
+                "type": "application" if image in ADDITIONS else "container",
                 "bom-ref": f"firstword-{image}",
                 "name": f"firstword/{image}",
                 "version": version,
@@ -78,7 +78,7 @@ def weights() -> list[dict[str, Any]]:
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for image in IMAGES:
+    for image in (*IMAGES, *ADDITIONS):
         path = folder / f"{image}.cdx.json"
         path.write_text(json.dumps(bill(image), indent=1) + "\n", "utf-8")
         print(path)

@@ -8,8 +8,8 @@ import os
 import shutil
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from firstword import assets
 from tests.containers.engine import ROOT, Engine, NoEngine, engine
 from tests.containers.standins import PROMETHEUS, provide
+from tests.doubles.ears import share_recognised
 from tests.support import eventually, missing
 
 pytestmark = [
@@ -33,6 +34,7 @@ COMPOSE = ("compose", "-f", "deploy/compose.yaml")
 EVERYTHING = ("--profile", "observability", "--profile", "weights")
 PORTS = ("REDIS", "SEGMENTER", "GATEWAY", "INFERENCE", "AGENT")
 BIDIRECTIONAL = "com.amazonaws.sagemaker.capabilities.bidirectional-streaming"
+RUN = ("run", "--rm", "--network=none", "--read-only", "--entrypoint", "python")
 MEBIBYTE = 1 << 20
 RATE = 24000
 WORDS = (
@@ -64,18 +66,24 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def docker() -> Iterator[Engine]:
-    """An engine with all our images, built from this tree."""
+def bare() -> Iterator[Engine]:
+    """An engine with what our images are built on."""
     with ExitStack() as stack:
         try:
             found = stack.enter_context(engine())
         except NoEngine as error:
             missing(str(error))
         provide(found)
-        for service in SERVICES:
-            build(found, service, "services", "--build-arg", f"SERVICE={service}")
-        build(found, "inference", "inference")
         yield found
+
+
+@pytest.fixture(scope="module")
+def docker(bare: Engine) -> Engine:
+    """An engine with all our images, built from this tree."""
+    for service in SERVICES:
+        build(bare, service, "services", "--build-arg", f"SERVICE={service}")
+    build(bare, "inference", "inference")
+    return bare
 
 
 def build(engine: Engine, name: str, dockerfile: str, *options: str) -> None:
@@ -144,9 +152,24 @@ def test_an_image_is_small(docker: Engine, name: str, most: int) -> None:
 
 def test_no_installer_is_left(docker: Engine) -> None:
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is not None)"
-    run = ("run", "--rm", "--network=none", "--read-only", "--entrypoint", "python")
     for name in (*SERVICES, "inference"):
-        docker.docker(*run, f"firstword/{name}", "-c", look)
+        docker.docker(*RUN, f"firstword/{name}", "-c", look)
+
+
+@pytest.fixture(scope="module")
+def weights() -> str:
+    """The option that mounts this machine's."""
+    try:
+        return f"--volume={assets.locate(os.environ).folder}:/opt/ml/model:ro"
+    except assets.AssetsError as error:
+        missing(error.message)
+
+
+@pytest.fixture(scope="module")
+def free(bare: Engine) -> str:
+    """The name of an image that has nothing under the GPL."""
+    build(bare, "inference-gpl-free", "inference", "--build-arg", "LICENCES=gpl-free")
+    return "firstword/inference-gpl-free"
 
 
 @pytest.fixture
@@ -174,22 +197,75 @@ def baked(docker: Engine) -> Iterator[str]:
 
 async def test_it_serves_as_sagemaker_starts_it(docker: Engine, baked: str) -> None:
     """As root, with `serve`, and nothing but /tmp to write to; SIGTERM ends it."""
+    async with served(docker, baked, "--tmpfs=/tmp:exec") as http:
+        await speaks(http, {"text": "Baked in.", "voice": "bf_emma"})
+
+
+async def test_a_folder_for_temporary_files_need_not_hold_programs(
+    docker: Engine, weights: str
+) -> None:
+    """espeak is loaded from memory then."""
+    async with served(docker, "firstword/inference", "--tmpfs=/tmp:noexec", weights) as http:
+        await speaks(http, {"text": "Zanthic quxatl.", "voice": "af_heart"})
+
+
+@pytest.mark.parametrize("module", ["av", "espeakng_loader", "misaki.vi", "phonemizer"])
+def test_nothing_under_the_gpl_is_in_it(bare: Engine, free: str, module: str) -> None:
+    look = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is not None)"
+    bare.docker(*RUN, free, "-c", look)
+
+
+async def test_without_the_gpl_it_speaks_english_and_says_what_it_cannot(
+    bare: Engine, free: str, weights: str
+) -> None:
+    async with served(bare, free, "--tmpfs=/tmp:noexec", weights) as http:
+        said = "Kubernetes is a word that no dictionary of ours has."
+        pcm = await speaks(http, {"text": said, "voice": "af_heart", "format": "pcm"})
+        assert share_recognised(said, pcm) >= 0.8
+        for asked, status, told in (
+            ({"text": "Hola.", "voice": "ef_dora"}, 400, "install firstword[espeak]"),
+            ({"text": "Hello.", "format": "mp3"}, 501, "pcm and wav"),
+        ):
+            async with http.post("/invocations", json=asked) as refused:
+                assert refused.status == status
+                assert told in await refused.text()
+
+
+def test_chinese_and_japanese_are_added(bare: Engine) -> None:
+    build(bare, "inference-more", "inference", "--build-arg", "EXTRAS=chinese japanese")
+    program = (
+        "from services.inference.text import Pronouncer as P; p = P()\n"
+        "for lang, text in (('zh', '你好'), ('ja', '世界')):\n"
+        "    print(''.join(token.phonemes for token in p.pronounce(text, lang)))"
+    )
+    run = (*RUN, "--tmpfs=/tmp", "firstword/inference-more", "-c", program)
+    assert bare.docker(*run).stdout.split() == ["ni↓xau↓", "sekai"]
+
+
+@asynccontextmanager
+async def served(engine: Engine, image: str, *options: str) -> AsyncIterator[aiohttp.ClientSession]:
+    """An image of the voice as SageMaker starts it; at the end it must stop by itself."""
     port = free_port()
-    run = ("run", "--detach", "--network=host", "--read-only", "--tmpfs=/tmp:exec")
+    run = ("run", "--detach", "--network=host", "--read-only", *options)
     variable = f"--env=FIRSTWORD_INFERENCE_PORT={port}"
-    container = docker.docker(*run, variable, baked, "serve").stdout.strip()
+    container = engine.docker(*run, variable, image, "serve").stdout.strip()
     try:
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
             await eventually(lambda: answers(http, "/ping"), "it is ready", 120)
-            asked = {"text": "Baked in.", "voice": "bf_emma"}
-            async with http.post("/invocations", json=asked) as made:
-                assert made.status == 200, await made.text()
-                assert len(await made.read()) > RATE, "half a second of samples at least"
-        await asyncio.to_thread(docker.docker, "stop", container)
-        (told,) = json.loads(docker.docker("inspect", container).stdout)
+            yield http
+        await asyncio.to_thread(engine.docker, "stop", container)
+        (told,) = json.loads(engine.docker("inspect", container).stdout)
         assert told["State"]["ExitCode"] == 0
     finally:
-        docker.docker("rm", "--force", container)
+        engine.docker("rm", "--force", container)
+
+
+async def speaks(http: aiohttp.ClientSession, asked: dict[str, Any]) -> bytes:
+    async with http.post("/invocations", json=asked) as made:
+        assert made.status == 200, await made.text()
+        pcm = await made.read()
+    assert len(pcm) > RATE, "half a second of samples at least"
+    return pcm
 
 
 async def answers(http: aiohttp.ClientSession, path: str) -> bool:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from services.inference.settings import InferenceSettings
 from services.segmenter.settings import SegmenterSettings
 from services.tts_gateway.settings import GatewaySettings
 from tests.support import missing
-from tools.image_requirements import CONSTRAINTS, FOLDER, IMAGES
+from tools import advisories
+from tools.image_requirements import ADDITIONS, CONSTRAINTS, FOLDER, FREE, IMAGES, torch_pin
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILES = sorted((ROOT / "deploy" / "docker").glob("*.Dockerfile"))
@@ -33,7 +35,15 @@ OURS = {
     "inference": InferenceSettings,
     "agent": AgentSettings,
 }
+GPU_ONLY = ("cuda-", "nvidia-", "onnxruntime-gpu", "torch", "triton")
 PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)((?: ; .+?)?) \\$", re.MULTILINE)
+NEEDS_PACKAGES = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="images have Python 3.12, and its packages"
+)
+
+
+def _ending(suffix: str) -> list[str]:
+    return [name for name in IMAGES if name.endswith(suffix)]
 
 
 # -- Dockerfiles ----------------------------------------------------------------------------------
@@ -71,7 +81,7 @@ def test_only_what_images_are_made_of_is_sent_to_the_engine() -> None:
 # -- requirements ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*IMAGES, "build"])
+@pytest.mark.parametrize("name", [*IMAGES, *ADDITIONS, "build"])
 def test_every_image_installs_what_is_pinned(name: str) -> None:
     """Made by `python -m tools.image_requirements`, from constraints.txt as it is now."""
     text = (FOLDER / f"{name}.txt").read_text("utf-8")
@@ -81,10 +91,10 @@ def test_every_image_installs_what_is_pinned(name: str) -> None:
     assert found, "there is something in it"
     assert {pair for pair in found if pair[0] in known} <= pinned
     strange = {package for package, _version in found} - known
-    assert all(package.startswith(("nvidia-", "onnxruntime-gpu")) for package in strange)
+    assert all(package.startswith(GPU_ONLY) for package in strange)
 
 
-@pytest.mark.parametrize("name", [*IMAGES, "build"])
+@pytest.mark.parametrize("name", [*IMAGES, *ADDITIONS, "build"])
 def test_every_package_has_the_sums_of_its_files(name: str) -> None:
     text = (FOLDER / f"{name}.txt").read_text("utf-8")
     blocks = re.split(r"^(?=[a-z0-9-]+==)", text, flags=re.MULTILINE)
@@ -172,7 +182,7 @@ def test_no_others_do(pinned: tuple[Path, Path]) -> None:
 # -- what third parties made ----------------------------------------------------------------------
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
+@NEEDS_PACKAGES
 def test_the_page_of_licences_is_as_it_would_be_made() -> None:
     from tools.third_party import PAGE, renewed
 
@@ -180,8 +190,8 @@ def test_the_page_of_licences_is_as_it_would_be_made() -> None:
     assert page == renewed(page), "python -m tools.third_party"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
-@pytest.mark.parametrize("name", IMAGES)
+@NEEDS_PACKAGES
+@pytest.mark.parametrize("name", [*IMAGES, *ADDITIONS])
 def test_a_bill_of_materials_names_everything_once(name: str) -> None:
     from tools.sbom import bill
 
@@ -189,16 +199,98 @@ def test_a_bill_of_materials_names_everything_once(name: str) -> None:
     assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
     references = [each["bom-ref"] for each in told["components"]]
     assert len(set(references)) == len(references)
-    assert "pkg:pypi/aiohttp@" in " ".join(references)
+    assert "pkg:pypi/redis@" in " ".join(references)
     assert all(each["licenses"] for each in told["components"])
     assert bill(name) == told, "the same input makes the same document"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="images have Python 3.12, and its packages")
-def test_what_is_under_the_gpl_is_where_the_page_says() -> None:
+def test_torch_in_an_image_is_the_one_that_is_tested() -> None:
+    for name in IMAGES:
+        text = (FOLDER / f"{name}.txt").read_text("utf-8")
+        assert (f"{torch_pin()} \\" in text) == name.startswith("inference-torch")
+
+
+# Each image of the voice has one engine: onnxruntime and onnxruntime-gpu are the same to Python.
+@pytest.mark.parametrize("name", [name for name in IMAGES if name.startswith("inference-")])
+def test_an_image_of_the_voice_has_one_engine(name: str) -> None:
+    found = {package for package, _version, _marker in PINNED.findall(_requirements(name))}
+    assert len(found & {"onnxruntime", "onnxruntime-gpu", "torch"}) == 1
+
+
+def _requirements(name: str) -> str:
+    return (FOLDER / f"{name}.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", advisories.files(), ids=lambda path: path.name)
+def test_nothing_is_pinned_with_a_known_hole(path: Path) -> None:
+    assert list(advisories.problems(path.read_text("utf-8"))) == []
+
+
+def test_a_known_hole_is_found() -> None:
+    old = "torch==2.9.1 ; sys_platform == 'linux' \\\n    --hash=sha256:00\nh11==0.16.0\n"
+    assert list(advisories.problems(old)) == ["torch 2.9.1: PYSEC-2026-2286; fixed in 2.10.0"]
+
+
+def test_all_packages_that_are_watched_are_there() -> None:
+    """A name that was mistyped would never be found."""
+    pinned = "\n".join(path.read_text("utf-8") for path in advisories.files())
+    assert {name for name in advisories.FIXED if f"\n{name}==" not in pinned} == set()
+
+
+# -- licences -------------------------------------------------------------------------------------
+
+
+@NEEDS_PACKAGES
+@pytest.mark.parametrize("name", ["segmenter", "tts_gateway", *_ending(FREE), *ADDITIONS])
+def test_nothing_in_it_is_under_the_gpl(name: str) -> None:
     from tools.packages import of_image
 
-    for name in ("segmenter", "tts_gateway"):
-        held = {package.name: package.licence for package in of_image(name)}
-        assert not {"av", "espeakng-loader", "phonemizer-fork"} & held.keys()
-        assert not [licence for licence in held.values() if "GPL" in licence]
+    assert [package.name for package in of_image(name) if package.under_gpl] == []
+
+
+@NEEDS_PACKAGES
+@pytest.mark.parametrize("name", [name.removesuffix(FREE) for name in _ending(FREE)])
+def test_what_is_under_the_gpl_is_what_the_page_says(name: str) -> None:
+    """And a GPL-free image is the other one without it, and without what only that needs."""
+    from tools.packages import of_image
+
+    held = {package.name: package for package in of_image(name)}
+    voice = {"espeakng-loader", "phonemizer-fork"} if name.startswith("inference") else set()
+    assert {each for each in held if held[each].under_gpl} == {"av", *voice}
+    free = {package.name: package for package in of_image(f"{name}{FREE}")}
+    assert free.items() <= held.items()
+
+
+@NEEDS_PACKAGES
+@pytest.mark.parametrize(
+    ("declared", "gpl"),
+    [
+        ("GPL-3.0-or-later", True),
+        ("AGPL-3.0", True),
+        ("GNU General Public License v2 (GPLv2)", True),
+        ("MIT AND GPL-2.0", True),
+        ("LGPL-2.1-or-later", False),
+        ("LGPL", False),
+        ("GNU Library or Lesser General Public License (LGPL)", False),
+        ("MIT", False),
+    ],
+)
+def test_which_licences_are_the_gpl(
+    declared: str, gpl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools import packages
+
+    monkeypatch.setattr(packages, "declared", lambda name: declared)
+    assert packages.Package("some", "1", ()).under_gpl == gpl
+
+
+@NEEDS_PACKAGES
+def test_files_close_to_gpl_code_are_taken_out() -> None:
+    from tools.packages import GPL_FILES
+
+    text = (ROOT / "deploy" / "docker" / "inference.Dockerfile").read_text("utf-8")
+    (glob,) = re.findall(r"site-packages/(misaki/\S+);", text)
+    installed = Path(str(metadata.distribution("misaki").locate_file("")))
+    assert {str(path.relative_to(installed)) for path in installed.glob(glob)} == {
+        file for files in GPL_FILES.values() for file in files
+    }
