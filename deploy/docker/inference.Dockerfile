@@ -1,7 +1,7 @@
 # The voice, for SageMaker and for anywhere else.
 #   docker build -f deploy/docker/inference.Dockerfile .
 # FLAVOUR: cpu, cuda (onnxruntime with CUDA 13, gigabytes), or torch (with CUDA 13, more of them).
-# LICENCES: any, or gpl-free, which speaks English only, as pcm and wav (THIRD_PARTY.md).
+# LICENCES: any, or gpl-free, without espeak and PyAV: THIRD_PARTY.md says what that gives up.
 # EXTRAS: chinese, japanese, or "chinese japanese": 50 MB and 250 MB more.
 # WEIGHTS: none, when they are mounted at /opt/ml/model, as SageMaker does; or baked, from
 #   build/weights (`firstword voices fetch --all`, then copy ~/.cache/firstword/kokoro-v1.0 there).
