@@ -138,6 +138,8 @@ class Tentative:
     voice: str
     speed: float
     lang: str
+    opened_at: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,7 @@ class TurnEnd:
     segments: int
     reason: str = "complete"
     opened_at: str = ""
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

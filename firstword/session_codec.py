@@ -58,6 +58,7 @@ def encode_client(message: ClientMessage) -> str:
                 "plan": message.plan,
                 "lexicon": message.lexicon or None,
                 "first": message.first or None,
+                "traceparent": message.traceparent,
             }
             body |= {name: value for name, value in optional.items() if value is not None}
         case Cancel():
@@ -154,6 +155,7 @@ def _decode_synthesize(fields: _Fields) -> Synthesize:
         plan=fields.optional("plan", _name),
         first=fields.get("first", _boolean, False),
         lexicon=fields.optional("lexicon", _lexicon),
+        traceparent=fields.optional("traceparent", _name),
     )
 
 

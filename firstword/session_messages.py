@@ -50,6 +50,7 @@ class Synthesize:
     `deadline_ms`: audio the listener still has ahead; less is more urgent. `first`: nothing of its
     turn was heard yet, so its beginning may be cut short to be heard early. `deadline_ms` decides
     only when it is spoken, never how. `lexicon`: words, and how they are said (docs/INFERENCE.md).
+    `traceparent`: what the container's spans belong to; there while the gateway makes spans.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Synthesize:
     plan: str | None = None
     first: bool = False
     lexicon: Mapping[str, str] | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from firstword.ids import id_key
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
+_Ids = tuple[int, int, int]
+"""Trace id, id of the parent's span, flags."""
+
 _tracer: Any = None
 """Any: OpenTelemetry may not be there."""
 
@@ -62,34 +65,52 @@ def span(name: str) -> Iterator[None]:
         yield
 
 
-class TurnTrace:
-    """The spans of one turn at one service, each a child of what its text came with.
+class Trace:
+    """Spans that are children of one that was made elsewhere, or would have been."""
 
-    `exemplar` leads from a measurement of the turn to them; None where there is no trace.
-    """
-
-    def __init__(self, traceparent: str | None, session: str, turn: str, opened_at: str) -> None:
-        self.turn = turn
-        self.opened_at = opened_at
-        self.exemplar = telemetry.trace_of(traceparent)
-        self._context: Any = None
-        self._attributes = {"firstword.session": session, "firstword.turn": turn}
-        if _tracer is not None:
-            self._context, trace_id = _parent(traceparent, f"{session} {turn} {opened_at}")
-            self.exemplar = {"trace_id": trace_id}
+    def __init__(self, parent: _Ids | None, **said: str) -> None:
+        self._context = None if parent is None else _context(parent)
+        self._attributes = _named(said)
 
     def record(self, name: str, start_s: float, end_s: float, **said: float | str) -> None:
-        """A span that is over; seconds since 1970, by the server's clock (`at`)."""
+        """A span that is over; seconds since 1970, by the server's clock (`at`) where it tells."""
         if self._context is None or _tracer is None:
             return
         began = _tracer.start_span(
             f"firstword.{name}",
             context=self._context,
             start_time=_ns(start_s),
-            attributes=self._attributes
-            | {f"firstword.{key}": value for key, value in said.items()},
+            attributes=self._attributes | _named(said),
         )
         began.end(_ns(max(start_s, end_s)))
+
+
+class TurnTrace(Trace):
+    """The spans of one turn at one service, each a child of what its text came with.
+
+    `exemplar` leads from a measurement of the turn to them, `traceparent` makes spans elsewhere
+    part of them; None where there is no trace.
+    """
+
+    def __init__(self, traceparent: str | None, session: str, turn: str, opened_at: str) -> None:
+        self.turn = turn
+        self.opened_at = opened_at
+        self.exemplar = telemetry.trace_of(traceparent)
+        self.traceparent: str | None = None
+        ids: _Ids | None = None
+        if _tracer is not None:
+            ids = _told(traceparent) or _own(f"{session} {turn} {opened_at}")
+            trace_id, span_id, flags = ids
+            self.exemplar = {"trace_id": f"{trace_id:032x}"}
+            self.traceparent = f"00-{trace_id:032x}-{span_id:016x}-{flags:02x}"
+        super().__init__(ids, session=session, turn=turn)
+
+
+class RequestTrace(Trace):
+    """The spans of one request to a container; none unless it came with a `traceparent`."""
+
+    def __init__(self, traceparent: str | None, request: str) -> None:
+        super().__init__(None if _tracer is None else _told(traceparent), request=request)
 
 
 def at(entry_id: str) -> float:
@@ -101,17 +122,32 @@ def _ns(seconds: float) -> int:
     return int(seconds * 1_000_000_000)
 
 
-def _parent(traceparent: str | None, turn: str) -> tuple[Any, str]:
-    """The context that spans of a turn are made in, and the id of its trace."""
+def _named(said: Mapping[str, float | str]) -> dict[str, float | str]:
+    return {f"firstword.{key}": value for key, value in said.items()}
+
+
+def _told(traceparent: str | None) -> _Ids | None:
+    """What a `traceparent` says; None if it says nothing that can be read."""
+    if telemetry.trace_of(traceparent) is None:
+        return None
+    try:
+        trace_id, span_id, flags = (int(part, 16) for part in (traceparent or "").split("-")[1:4])
+    except ValueError:  # not hexadecimal after all
+        return None
+    return trace_id, span_id, flags & 0xFF
+
+
+def _own(turn: str) -> _Ids:
+    """Those of a turn that came without: the same at every service."""
+    digest = hashlib.sha256(turn.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:16]), int.from_bytes(digest[16:24]), 1
+
+
+def _context(ids: _Ids) -> Any:
     from opentelemetry import trace
 
-    digest = hashlib.sha256(turn.encode("utf-8", "surrogatepass")).digest()
-    trace_id, span_id, flags = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24]), 1
-    if telemetry.trace_of(traceparent) is not None:
-        with contextlib.suppress(ValueError):  # not hexadecimal after all
-            told = [int(part, 16) for part in (traceparent or "").split("-")[1:4]]
-            trace_id, span_id, flags = told
+    trace_id, span_id, flags = ids
     known = trace.SpanContext(
         trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(flags)
     )
-    return trace.set_span_in_context(trace.NonRecordingSpan(known)), f"{trace_id:032x}"
+    return trace.set_span_in_context(trace.NonRecordingSpan(known))

@@ -20,6 +20,7 @@ from services.inference.lexicon import read as read_lexicon
 from services.inference.making import Made, Outcome, Work, make
 from services.inference.scheduler import LEAST_RETRY_S, Job, Limits, Listener
 from services.inference.settings import InferenceSettings
+from services.inference.spans import RequestSpans
 from services.inference.synthesizer import (
     Audio,
     Prepared,
@@ -122,19 +123,21 @@ class Speaker:
 
         Raises SynthesisError, and Stopped after `stop` was set.
         """
-        listener = Listener(time.monotonic(), request.deadline_ms)
-        engine = self._admit(listener, first=_is_first(request))
-        self._active += 1
-        try:
-            pieces = self._pieces(engine, request, listener, stop)
-            async with aclosing(pieces), aclosing(_tell(engine, request, pieces)) as outputs:
-                async for output in outputs:
-                    if stop.is_set:
-                        raise Stopped
-                    yield output
-        finally:
-            self._active -= 1
-            stop.set()
+        with RequestSpans(request) as spans:
+            listener = Listener(time.monotonic(), request.deadline_ms)
+            engine = self._admit(listener, first=_is_first(request))
+            self._active += 1
+            try:
+                pieces = self._pieces(engine, request, listener, stop)
+                telling = _tell(engine, request, pieces, spans)
+                async with aclosing(pieces), aclosing(telling) as outputs:
+                    async for output in outputs:
+                        if stop.is_set:
+                            raise Stopped
+                        yield output
+            finally:
+                self._active -= 1
+                stop.set()
 
     def _admit(self, listener: Listener, *, first: bool) -> Synthesizer:
         """The engine, if a request may begin now."""
@@ -268,12 +271,16 @@ def _size(made: Made) -> int | None:
 
 
 async def _tell(
-    engine: Synthesizer, request: Synthesize, pieces: AsyncGenerator[_Piece, None]
+    engine: Synthesizer,
+    request: Synthesize,
+    pieces: AsyncGenerator[_Piece, None],
+    spans: RequestSpans,
 ) -> AsyncGenerator[Output, None]:
     """What a request is given: `Started`, frames, `Finished`."""
     told = _Told(engine, request)
     async for piece in pieces:
         made = piece.made
+        spans.piece(piece.waited_s, made.worked_s)
         if made.audio is None:
             yield Started(made.prepared.plan)
             continue

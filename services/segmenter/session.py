@@ -354,13 +354,13 @@ class Session:
 
     def _cancel(self, message: m.Cancel) -> list[Output]:
         target = message.turn or ""
-        order = tuple(self._order)
         live = [t for t in self._turns if target in ("", t.name)]
         waiting = [t for t in live if t is not self._turns[0]]
         known = "waiting" if waiting and target else "done"
-        played, told = played_of(message)
+        played, out = played_of(message)
         dropped = tuple(turn.name for turn in waiting)
-        out: list[Output] = [*told, CancelTurns(target, order, known, played, dropped)]
+        begun = tuple((turn.opened_at, turn.traceparent) for turn in waiting)
+        out.append(CancelTurns(target, tuple(self._order), known, played, dropped, begun))
         for turn in waiting:
             self._turns.remove(turn)
             self._finished.append(turn.name)

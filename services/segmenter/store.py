@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -204,7 +205,7 @@ def _arguments(output: Output, name: str) -> list[Any]:
             return ["segments", codec.pack(message, name), ""]
         case ForListeners(message):
             return ["audio", codec.pack(message, name), ""]
-        case CancelTurns(target, order, known, played, dropped):
+        case CancelTurns(target, order, known, played, dropped, _):
             cancel = ["cancel", target, " ".join((known, *order))]
             if dropped:
                 cancel = ["dropped", " ".join(dropped), "", *cancel]
@@ -225,8 +226,11 @@ def _measure(name: str, outputs: Sequence[Output], last_id: str) -> None:
                 trace.record("segmentation", at(opened_at), at(last_id))
             case ForListeners(m.ErrorEvent(code=code)):
                 telemetry.count_error(code)
-            case CancelTurns():
+            case CancelTurns(dropped=dropped, begun=begun):
                 telemetry.cancels.inc()
+                for turn, (opened_at, traceparent) in zip(dropped, begun, strict=True):
+                    trace = TurnTrace(traceparent, name, turn, opened_at)
+                    trace.record("turn", at(opened_at), time.time(), outcome="cancelled")
             case _:
                 pass
 

@@ -66,7 +66,8 @@ class CancelTurns:
     are still to be spoken. `target`: the one to cancel, '' for all of them. `known`: what to
     answer for a target that never reached the gateway: dropped here ('waiting') or 'done'.
     `dropped`: the turns that never will.
-    `played`: what the listener had really heard, for the answer to say in words.
+    `played`: what the listener had really heard, for the answer to say in words. `begun`: where
+    the dropped ones began, and their `traceparent`.
     """
 
     target: str
@@ -74,6 +75,7 @@ class CancelTurns:
     known: str
     played: Played | None = None
     dropped: tuple[str, ...] = ()
+    begun: tuple[tuple[str, str | None], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,8 @@ class Turn:
             voice=self.voice,
             speed=self.speed,
             lang=self.lang,
+            opened_at=self.opened_at,
+            traceparent=self.traceparent,
         )
 
     def deadlines(self, idle_s: float) -> list[float]:
@@ -210,6 +214,7 @@ class Turn:
             segments=self.segments,
             reason=self.ended,
             opened_at=self.opened_at,
+            traceparent=self.traceparent,
         )
 
     def snapshot(self, session: str) -> dict[str, Any]:

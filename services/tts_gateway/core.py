@@ -61,6 +61,8 @@ class Speech:
         self._early: Early | None = None
         self._requests = 0
         self.pace = Pace(limits.max_ahead_s)
+        self.traceparent: str | None = None
+        """Of the turn whose entries are begun; it goes along with what is asked for them."""
         self._closing = False
 
     # -- what the shell asks ----------------------------------------------------------------------
@@ -196,6 +198,7 @@ class Speech:
             rate=self.settings.sample_rate,
             ahead_s=self.pace.ahead(now),
             lexicon=self.settings.lexicon,
+            traceparent=self.traceparent,
         )
 
     def lost(self, error: FirstwordError) -> list[Action]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from firstword import messages as m
 from firstword import telemetry
 from firstword.ids import seconds_between
@@ -15,7 +17,7 @@ def measure(
     """Count one commit that is stored, and make the spans that end with it.
 
     It took `took_s` and its first event has the id `first_id`. `ahead_s` of audio is out and not
-    played yet, None where nobody plays as it comes. `trace` is of the last turn with a segment.
+    played yet, None where nobody plays as it comes. `trace` is of the turn in hand, or the last.
     """
     turn_began = False
     for event in commit.events:
@@ -44,6 +46,9 @@ def measure(
     if commit.drops:
         counter = telemetry.turns if commit.drops == "turn" else telemetry.segments
         counter.labels("cancelled").inc()
+    if commit.drops == "turn" and commit.fields["done_turn"] == trace.turn:
+        # Nothing is published, so the server tells no time.
+        trace.record("turn", at(trace.opened_at), time.time(), outcome="cancelled")
 
 
 def _first_audio(first_id: str, took_s: float, trace: TurnTrace) -> None:

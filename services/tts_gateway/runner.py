@@ -218,6 +218,7 @@ class SessionRunner:
             entry = self._backlog.next
             self._in_hand = entry.id
             message = await self._decode(entry)
+            self._follow(message)
             hold = 0.0 if message is None else self._core.wait_before(message, _now())
             if isinstance(message, m.Segment) and await self._is_cancelled(message.turn):
                 actions = self._core.skip(entry.id)
@@ -234,16 +235,19 @@ class SessionRunner:
                 actions = self._decide(self._core.begin, entry.id, message, _now())
             self._backlog.drop()
             if isinstance(message, m.Segment):
-                self._begun(message)
+                self._segment = message
             await self._perform(actions)
         return 0.0
 
-    def _begun(self, segment: m.Segment) -> None:
-        """It is the one in hand now."""
-        self._segment = segment
-        if segment.turn != self._trace.turn:
-            told = segment.traceparent, self._session, segment.turn, segment.opened_at
-            self._trace = TurnTrace(*told)
+    def _follow(self, message: m.Segments | None) -> None:
+        """Spans are of its turn now, here and at the backend."""
+        if not isinstance(message, m.Segment | m.Tentative | m.TurnEnd):
+            return
+        turn, opened_at = message.turn, message.opened_at
+        if opened_at and turn != self._trace.turn:
+            self._trace = TurnTrace(message.traceparent, self._session, turn, opened_at)
+        same = turn == self._trace.turn
+        self._core.traceparent = self._trace.traceparent if same else None
 
     async def _decode(self, entry: Entry) -> m.Segments | None:
         """What an entry says; None for what nobody here can use."""

@@ -71,6 +71,7 @@ def request(
     rate: int,
     ahead_s: float,
     lexicon: Mapping[str, str] | None = None,
+    traceparent: str | None = None,
 ) -> wire.Synthesize:
     """The request for a segment; `ahead_s` of audio is out and not played yet."""
     same_turn = out.turn == said.turn
@@ -89,6 +90,7 @@ def request(
         plan=out.plan if resumed else None,
         first=said.first if isinstance(said, m.Segment) else not same_turn,
         lexicon=lexicon,
+        traceparent=traceparent,
     )
 
 

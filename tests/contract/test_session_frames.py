@@ -51,6 +51,15 @@ CLIENT: list[tuple[str, ClientMessage]] = [
         '"skip_samples":0,"deadline_ms":0,"first":true}',
         Synthesize(id="3", text="Hi.", deadline_ms=0, first=True),
     ),
+    (
+        '{"type":"synthesize","id":"4","text":"Hi.","speed":1.0,"sample_rate":24000,"seed":0,'
+        '"skip_samples":0,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}',
+        Synthesize(
+            id="4",
+            text="Hi.",
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ),
+    ),
     ('{"type":"cancel","id":"demo-1"}', Cancel("demo-1")),
     ('{"type":"ping"}', Ping()),
     ('{"type":"close"}', Close()),

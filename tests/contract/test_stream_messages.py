@@ -204,6 +204,30 @@ MESSAGES: list[tuple[str, Any]] = [
             spoken="Hello there.",
         ),
     ),
+    # What a hint and an end belong to, so that spans of theirs do.
+    (
+        "segments",
+        m.Tentative(
+            turn="t-1",
+            n=2,
+            text="Hello.",
+            voice="af_heart",
+            speed=1.0,
+            lang="en-us",
+            opened_at="1700000000000-0",
+            traceparent=TRACE,
+        ),
+    ),
+    (
+        "segments",
+        m.TurnEnd(
+            turn="t-1",
+            segments=2,
+            reason="cancelled",
+            opened_at="1700000000000-0",
+            traceparent=TRACE,
+        ),
+    ),
 ]
 
 LINES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from opentelemetry import trace
@@ -14,6 +15,7 @@ from prometheus_client import REGISTRY
 from firstword import messages as m
 from firstword import tracing
 from firstword.client import collect
+from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import Stack
 from tests.support import eventually
 
@@ -37,6 +39,19 @@ class Spans:
         found: dict[str, ReadableSpan] = {}
         for span in self.exporter.get_finished_spans():
             if (span.attributes or {}).get("firstword.turn") == turn:
+                found.setdefault(span.name, span)
+        return found
+
+    def has(self, turn: str, name: str) -> bool:
+        """Whether a turn has a span of this name."""
+        return name in self.of(turn)
+
+    def of_requests(self, trace_id: int) -> dict[str, ReadableSpan]:
+        """A trace's spans of the container, by name; of several of a name the first."""
+        found: dict[str, ReadableSpan] = {}
+        for span in self.exporter.get_finished_spans():
+            ours = span.context is not None and span.context.trace_id == trace_id
+            if ours and "firstword.request" in (span.attributes or {}):
                 found.setdefault(span.name, span)
         return found
 
@@ -79,6 +94,64 @@ async def test_a157_one_trace_leads_from_the_token_to_its_audio(stack: Stack, sp
     turn, first_audio = found["firstword.turn"], found["firstword.first_audio"]
     assert turn.start_time == first_audio.start_time
     assert (turn.attributes or {})["firstword.outcome"] == "complete"
+
+
+async def test_the_containers_part_of_a_sentence_is_in_its_trace(
+    stack: Stack, spans: Spans
+) -> None:
+    await traced(stack, spans, "t", f"00-{TRACE_ID}-{SPAN_ID}-01")
+    found = spans.of_requests(int(TRACE_ID, 16))
+    assert set(found) == {"firstword.queue", "firstword.synthesis"}
+    for span in found.values():
+        assert span.parent is not None and f"{span.parent.span_id:016x}" == SPAN_ID
+    queue, synthesis = found["firstword.queue"], found["firstword.synthesis"]
+    assert queue.end_time == synthesis.start_time
+    assert (synthesis.attributes or {})["firstword.outcome"] == "complete"
+
+
+async def test_a_turn_without_a_traceparent_has_the_containers_part_too(
+    stack: Stack, spans: Spans
+) -> None:
+    turn = (await traced(stack, spans, "t", None))["firstword.turn"]
+    assert turn.context is not None
+    found = spans.of_requests(turn.context.trace_id)
+    assert set(found) == {"firstword.queue", "firstword.synthesis"}
+
+
+async def test_no_span_has_text(stack: Stack, spans: Spans) -> None:
+    await traced(stack, spans, "t", None)
+    for span in spans.exporter.get_finished_spans():
+        said = f"{span.name} {dict(span.attributes or {})} {span.events} {span.status.description}"
+        assert "One" not in said and "Two" not in said
+
+
+async def test_cancelled_turns_have_their_span_too(redis_url: str, spans: Spans) -> None:
+    """The one that is spoken, at the gateway; one that waited behind it, at the segmenter."""
+    slow = ToneSynthesizer(ToneOptions(latency_s=60))
+    async with Stack(redis_url, lambda: slow) as stack:
+        session = stack.firstword.session("s")
+        tracer = spans.provider.get_tracer("a publisher")
+        with tracer.start_as_current_span("mine") as mine:
+            spoken = await session.say("One is spoken.")
+            waiting = await session.say("Two waits.")
+        await eventually(slow.running.is_set, "the first is spoken")
+        await session.cancel()
+        for turn in (spoken, waiting):
+            has_span = partial(spans.has, turn, "firstword.turn")
+            await eventually(has_span, f"{turn} is over")
+            span = spans.of(turn)["firstword.turn"]
+            assert span.context is not None
+            assert span.context.trace_id == mine.get_span_context().trace_id
+            assert (span.attributes or {})["firstword.outcome"] == "cancelled"
+            assert span.start_time is not None and span.end_time is not None
+            assert span.start_time <= span.end_time
+
+        def stopped() -> bool:
+            found = spans.of_requests(mine.get_span_context().trace_id)
+            outcomes = [(span.attributes or {}).get("firstword.outcome") for span in found.values()]
+            return "cancelled" in outcomes
+
+        await eventually(stopped, "the container's part says so, too")
 
 
 async def test_without_a_traceparent_all_services_find_the_same_trace(
