@@ -14,7 +14,7 @@ from firstword import languages
 from firstword.encoding import Encoder, EncodingError
 from services.inference import voices
 from services.inference.g2p.unknown import UnknownWords
-from services.inference.pieces import Token
+from services.inference.pieces import LIMIT, Token, cut
 from services.inference.synthesizer import SynthesisError
 from services.inference.text import Pronouncer, clean
 from services.inference.vocabulary import QUOTES, symbols
@@ -104,6 +104,20 @@ def test_what_unknown_words_sound_like(
 def test_letters_are_always_heard(free: Pronouncer, word: str, lang: str) -> None:
     if any(c.isalpha() for c in word):
         assert said(free, word, lang)
+
+
+@pytest.mark.parametrize(
+    "part", ["7", "ab-", "nospaces", "zanthic quxatl ", "é", "x1", "Zw'", "你"]
+)
+def test_a_flood_is_pronounced_and_fits_the_model(free: Pronouncer, part: str) -> None:
+    tokens = free.pronounce(clean((part * 1000)[:1000]), "en-us")
+    assert all(len(piece.phonemes) <= LIMIT + 1 for piece in cut(tokens))
+
+
+@pytest.mark.parametrize("unknown", ["ꙮ", "𓀀", "ሰላም", "\ufffd", "\ud800", "ⴰⵣⵓⵍ", "½", "²"])
+def test_what_nobody_can_read_does_not_silence_the_rest(free: Pronouncer, unknown: str) -> None:
+    assert said(free, f"Hello {unknown} there").startswith("həlˈO")
+    assert said(free, f"Hello {unknown} there").endswith("ðˈɛɹ")
 
 
 def test_what_the_tagger_takes_for_a_mark_is_heard(free: Pronouncer) -> None:
