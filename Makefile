@@ -44,7 +44,7 @@ sbom: $(DEV_READY) ## what each image holds, as CycloneDX documents in build/sbo
 chaos: $(DEV_READY) ## nine minutes of killing every part under a hundred sessions (docs/CHAOS.md)
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-drills: $(DEV_READY) ## two minutes of breaking it and following docs/RUNBOOK.md (needs Prometheus)
+drills: $(DEV_READY) ## three minutes of breaking it and following docs/RUNBOOK.md (needs Prometheus)
 	@FIRSTWORD_DRILLS=1 $(BIN)/python -m pytest -q tests/observability/test_drills.py $(ARGS)
 
 check: $(DEV_READY) ## style, types, import contracts, module sizes, full coverage of the cores

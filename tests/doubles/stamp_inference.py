@@ -24,12 +24,15 @@ class StampSettings:
     ms_per_char: float = setting(15.0, "FIRSTWORD_STAMP_MS_PER_CHAR", "Audio per character.")
     chars_per_piece: int = setting(10, "FIRSTWORD_STAMP_CHARS_PER_PIECE", "Piece.", minimum=1)
     rtf: float = setting(0.0, "FIRSTWORD_STAMP_RTF", "Work per second of audio.", minimum=0)
+    hangs_on: str = setting("", "FIRSTWORD_STAMP_HANGS_ON", "A text that is never spoken.")
 
 
 def load_stamp(_settings: InferenceSettings) -> StampSynthesizer:
     knobs = load_settings(StampSettings, [], os.environ)
     return StampSynthesizer(
-        StampOptions(knobs.name, knobs.ms_per_char, knobs.chars_per_piece, knobs.rtf)
+        StampOptions(
+            knobs.name, knobs.ms_per_char, knobs.chars_per_piece, knobs.rtf, knobs.hangs_on
+        )
     )
 
 

@@ -20,12 +20,16 @@ VOICES = frozenset({"af_heart"})
 
 @dataclass(frozen=True, slots=True)
 class StampOptions:
-    """`rtf`: seconds of work for a second of audio. Two engines of other names make other plans."""
+    """`rtf`: seconds of work for a second of audio. Two engines of other names make other plans.
+
+    `hangs_on`: a text whose synthesis never ends, whatever is asked; '': none.
+    """
 
     name: str = "stamp 1"
     ms_per_char: float = 15.0
     chars_per_piece: int = 10
     rtf: float = 0.0
+    hangs_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class StampPiece:
     sentence: int
     start: int
     stop: int
+    hangs: bool = False
 
 
 class StampSynthesizer:
@@ -53,10 +58,14 @@ class StampSynthesizer:
         length, step = len(utterance.text), self._options.chars_per_piece
         cuts = [self.samples(characters) for characters in (*range(0, length, step), length)]
         pieces = itertools.pairwise(cuts)
-        return Prepared(plan, tuple(StampPiece(session, sentence, *piece) for piece in pieces))
+        hangs = utterance.text == self._options.hangs_on
+        stamps = (StampPiece(session, sentence, *piece, hangs) for piece in pieces)
+        return Prepared(plan, tuple(stamps))
 
     def synthesize(self, prepared: Prepared, index: int, stop: Stop) -> Audio:
         piece: StampPiece = prepared.pieces[index]
+        if piece.hangs:
+            threading.Event().wait()
         self._work((piece.stop - piece.start) / SAMPLE_RATE * self._options.rtf, stop)
         return Audio(_as_float(piece))
 

@@ -1,8 +1,8 @@
-"""Five faults: within a minute the right alert fires, `/readyz` is red, and the alert's entry in
-the runbook, followed literally, ends it.
+"""Six faults: the right alert fires, five times within a minute, `/readyz` is red, and the alert's
+entry in the runbook, followed literally, ends it.
 
 The rules' windows and patience are a fifth of what they are; the minute is held against the real
-ones. All five take a minute or two: `make drills`. `make test` does the first.
+ones. All six take three minutes: `make drills`. `make test` does the first.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ FACTOR = 5.0
 SOON_S = 40.0
 INTERVAL_S = 15.0
 """Of scrapes and of evaluations, in the real configuration: at worst both are waited for."""
+HANG_S = 2
+HANGS_ON = "A sentence that no engine gets to the end of."
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 longer = pytest.mark.skipif(
     not os.environ.get("FIRSTWORD_DRILLS"), reason="a longer drill: run by `make drills`"
@@ -62,15 +64,19 @@ class Drill:
         except (aiohttp.ClientError, TimeoutError):
             return {"answer": "none"}
 
-    async def fires(self, alert: str) -> None:
-        """Within a minute of the fault, had the rules been what they are."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def alarms(self, alert: str) -> None:
+        """Wait until it fires."""
 
         async def fires() -> bool:
             return alert in await self.prometheus.firing()
 
         await eventually(fires, f"{alert} fires", 60)
+
+    async def fires(self, alert: str) -> None:
+        """Within a minute of the fault, had the rules been what they are."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self.alarms(alert)
         [patience] = [float(a["for"].removesuffix("s")) for a in alerts() if a["alert"] == alert]
         real_s = loop.time() - began + patience - max(1, patience / FACTOR) + 2 * INTERVAL_S
         assert real_s < 60, f"{alert} would have fired after {real_s:.0f} s"
@@ -82,11 +88,11 @@ class Drill:
 
         await eventually(over, f"{alert} is over and all are ready", SOON_S)
 
-    async def again(self, worker: Worker) -> Worker:
+    async def again(self, worker: Worker, **environ: str) -> Worker:
         """Start such a worker anew where the old one was, so that it is the same target."""
         _, _, port = worker.address.rpartition(":")
         variable = f"FIRSTWORD_{worker.stage.upper()}_PORT"
-        return await self.deployment.start(worker.stage, **{variable: port})
+        return await self.deployment.start(worker.stage, **{variable: port}, **environ)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -170,8 +176,8 @@ async def test_a_flood_of_what_nobody_can_read(drill: Drill) -> None:
         address = str((await publisher.client_info())["addr"])
         flood = asyncio.create_task(_flood(publisher))
         await drill.fires(alert)
-        # Nothing else waits for it, so nobody is red.
-        assert await drill.red(drill.one("segmenter")) == {}
+        told = (await drill.red(drill.one("segmenter")))["poison"]
+        assert "`firstword dead list`" in told and alert in told, "it says what to do"
         status, told = await follow(alert, "firstword dead list", drill.url)
         assert (status, "bad_msgpack" in told, keys.DOOR in told) == (0, True, True)
         _, told = await follow(alert, "firstword redis CLIENT LIST", drill.url)
@@ -190,6 +196,41 @@ async def _flood(publisher: redis.asyncio.Redis) -> None:
     while True:
         await publisher.xadd(keys.DOOR, {"m": b"\xff this is no message"})
         await asyncio.sleep(0.05)
+
+
+@longer
+async def test_a_synthesis_that_hangs(drill: Drill) -> None:
+    alert = "FirstwordEngineUnwell"
+    [old] = drill.deployment.of("inference")
+    await drill.deployment.terminate(old)
+    limits = {"FIRSTWORD_INFERENCE_HANG_S": str(HANG_S), "FIRSTWORD_INFERENCE_DRAIN_S": "1"}
+    inference = await drill.again(old, FIRSTWORD_STAMP_HANGS_ON=HANGS_ON, **limits)
+    await drill.is_over(alert, inference)
+    asking = asyncio.create_task(_invoke(inference, HANGS_ON))
+
+    async def unwell() -> bool:
+        return "engine" in await drill.red(inference)
+
+    await eventually(unwell, "it is red by the deadline", HANG_S + INTERVAL_S)
+    assert await asking == 503, "its caller was told"
+    await drill.alarms(alert)
+    command = "curl -s http://INSTANCE/readyz"
+    _, told = await follow(alert, command, drill.url, INSTANCE=inference.address)
+    assert "hangs" in told
+    pid = str(inference.child.pid)
+    status, told = await follow(alert, "kill -TERM PID", drill.url, PID=pid)
+    assert status == 0, told
+    await asyncio.to_thread(inference.child.wait)  # it ends although its thread never does
+    await drill.is_over(alert, await drill.again(inference))
+
+
+async def _invoke(inference: Worker, text: str) -> int:
+    """The status that it answers with."""
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"http://{inference.address}/invocations", json={"text": text}) as response,
+    ):
+        return response.status
 
 
 @longer
