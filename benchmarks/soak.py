@@ -2,9 +2,10 @@
 
     python -m benchmarks.soak [--sentences 2000]
 
-Sentences of all lengths, several sessions at a time, in one process. A very long one is spoken
-first, since the engine keeps the room that its largest run needed. Fails if the last quarter needs
-more memory than the second.
+Sentences of all lengths, several sessions at a time, in one process, on the engine that
+FIRSTWORD_INFERENCE_ENGINE and its like choose. A very long one is spoken first, since the engine
+keeps the room that its largest run needed. Fails if the last quarter needs more memory than the
+second.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from benchmarks import figures, machine
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Synthesize
+from firstword.settings import load
 from services.inference.__main__ import load_engine
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Speaker
@@ -28,6 +31,7 @@ from services.inference.synthesizer import Stop
 
 SENTENCES = 2000
 SESSIONS = 4
+"""At least; more where more workers are."""
 SEED = 7
 STEPS = 20
 ALLOWED = 0.03
@@ -75,7 +79,7 @@ def sentences(count: int, seed: int = SEED) -> Iterator[str]:
 
 
 async def _measure(count: int) -> list[float]:
-    settings = InferenceSettings(max_wait_s=600.0)
+    settings = replace(load(InferenceSettings, os.environ), max_wait_s=600.0)
     speaker = Speaker(lambda: load_engine(settings), settings)
     texts = sentences(count)
     megabytes: list[float] = []
@@ -94,7 +98,7 @@ async def _measure(count: int) -> list[float]:
     try:
         await speaker.start()
         await _speak(speaker, LONGEST)
-        await asyncio.gather(*(session() for _ in range(SESSIONS)))
+        await asyncio.gather(*(session() for _ in range(max(SESSIONS, 2 * settings.workers))))
     finally:
         speaker.close()
     return megabytes

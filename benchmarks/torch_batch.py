@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from benchmarks import machine
@@ -53,21 +53,24 @@ def main(arguments: Sequence[str]) -> None:
         from services.inference.text import Pronouncer
         from services.inference.torch import TorchOptions, TorchSynthesizer
 
+        found, pronouncer = assets.locate(os.environ), Pronouncer()
         device = arguments[0] if arguments else "auto"
         options = TorchOptions(device, threads=machine.cores())
-        engine = TorchSynthesizer(assets.locate(os.environ), Pronouncer(), options)
+        engines = {
+            "the vocoder": TorchSynthesizer(found, pronouncer, options),
+            "everything": TorchSynthesizer(found, pronouncer, replace(options, everything=True)),
+        }
     except (FirstwordError, ImportError) as error:
         raise SystemExit(f"{error}; see the top of benchmarks/torch_batch.py") from None
-    print(engine.name)
-    lines = _lines(engine)
-    alone = _made(engine, lines, 1, everything=False)  # and the warm-up
-    for everything in (False, True):
-        print("\nthe whole model in one run" if everything else "\nthe vocoder in one run")
+    for what, engine in engines.items():
+        lines = _lines(engine)
+        alone = _made(engine, lines, 1)  # and the warm-up
+        print(f"\n{what} in one run: {engine.name}")
         print("  batch    wall s    CPU s    audio s per wall s    largest difference")
         runs: dict[int, list[Run]] = {size: [] for size in SIZES}
         for _ in range(ROUNDS):
             for size in SIZES:
-                runs[size].append(_timed(engine, lines, size, alone, everything=everything))
+                runs[size].append(_timed(engine, lines, size, alone))
         for size, rounds in runs.items():
             best = min(rounds, key=lambda run: run.wall_s)
             print(
@@ -84,19 +87,17 @@ def _lines(engine: Any) -> list[Any]:
     return sorted((line(each.pieces[0]) for each in prepared), key=lambda one: -len(one.tokens))
 
 
-def _made(engine: Any, lines: Sequence[Any], size: int, *, everything: bool) -> list[Any]:
+def _made(engine: Any, lines: Sequence[Any], size: int) -> list[Any]:
     waves: list[Any] = []
     for start in range(0, len(lines), size):
-        made = engine.run(lines[start : start + size], lambda: None, everything=everything)
+        made = engine.run(lines[start : start + size], lambda: None)
         waves += [samples for samples, _ in made]
     return waves
 
 
-def _timed(
-    engine: Any, lines: Sequence[Any], size: int, alone: Sequence[Any], *, everything: bool
-) -> Run:
+def _timed(engine: Any, lines: Sequence[Any], size: int, alone: Sequence[Any]) -> Run:
     wall, cpu = time.perf_counter(), time.process_time()
-    waves = _made(engine, lines, size, everything=everything)
+    waves = _made(engine, lines, size)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     pairs = list(zip(waves, alone, strict=True))
     difference = max(

@@ -41,8 +41,8 @@ class InferenceSettings:
     batch: str = setting(
         "vocoder",
         "FIRSTWORD_INFERENCE_BATCH",
-        "What torch makes for several pieces at once: the vocoder's part, which is exact, or "
-        "everything, which is quicker and may differ by a hundredth of full scale.",
+        "What torch makes for several pieces at once: the vocoder's part, or everything, for GPUs "
+        "that are quick with float64 (A100, H100, H200).",
         choices=("vocoder", "everything"),
     )
     threads: int = setting(

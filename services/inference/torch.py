@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,7 @@ class TorchOptions:
     """How to compute. `device`: cpu, cuda, or auto for CUDA where it is.
 
     `precision`: half lets the vocoder's convolutions compute in float16, on CUDA only.
-    `everything`: batch all of the model, not the vocoder only (`Batching`).
+    `everything`: batch all of the model, not the vocoder only (`Batching`), its prosody in float64.
     `max_batch`: most pieces of one run; CPUs gain nothing by batches and take one.
     """
 
@@ -67,6 +68,8 @@ class TorchSynthesizer:
         self._model: Kokoro = model.to(self._device)
         if options.precision == "half":
             self._model.decoder.generator.halve()
+        if options.everything:
+            self._model.widen()
         self._batching = (
             Batching(_TOKENS, _FRAMES, options.everything)
             if on_gpu
@@ -74,7 +77,8 @@ class TorchSynthesizer:
         )
         self.max_batch = options.max_batch if on_gpu else 1
         where = torch.cuda.get_device_name(self._device) if on_gpu else "cpu"
-        runtime = f"torch {torch.__version__} {where} {options.precision}"
+        prosody = " wide" if options.everything else ""
+        runtime = f"torch {torch.__version__} {where} {options.precision}{prosody}"
         self._front = Front(assets, pronouncer, f"{sha256[:16]} {runtime}", draws=True)
         self.name = self._front.name
         self.voices = self._front.voices
@@ -112,17 +116,12 @@ class TorchSynthesizer:
             for work, one, stop in zip(works, made, stops, strict=True)
         ]
 
-    def run(
-        self, lines: Sequence[Line], alive: Alive, *, everything: bool | None = None
-    ) -> list[tuple[Samples, Frames]]:
-        """The model's own output, untrimmed. `everything`: another choice than the options'."""
-        batching = self._batching
-        if everything is not None:
-            batching = replace(batching, everything=everything)
+    def run(self, lines: Sequence[Line], alive: Alive) -> list[tuple[Samples, Frames]]:
+        """The model's own output, untrimmed."""
         with torch.inference_mode():
             return [
                 (samples.cpu().numpy(), frames.cpu().numpy())
-                for samples, frames in self._model(lines, alive, batching)
+                for samples, frames in self._model(lines, alive, self._batching)
             ]
 
     def _warm_up(self) -> None:
@@ -147,6 +146,7 @@ def _device(wanted: str) -> torch.device:
 
 def _repeatably(threads: int) -> None:
     """Global to torch: equal input, equal bits; and no rounding to ten bits on the way."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else its sums may vary
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it, and it costs

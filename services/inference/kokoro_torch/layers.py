@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from services.inference.kokoro_torch.valid import Valid
+from services.inference.kokoro_torch.valid import Valid, at_least_float32
 
 STYLE: Final = 128
 """Half a style vector: one half is for the sound, the other for the prosody."""
@@ -25,7 +25,7 @@ class StyledNorm(nn.Module):
 
     def forward(self, x: Tensor, style: Tensor, valid: Valid) -> Tensor:
         """x: (batch, channels, size), style: (batch, 128)."""
-        gain, offset = self.fc(style)[..., None].float().chunk(2, dim=1)
+        gain, offset = at_least_float32(self.fc(style)[..., None]).chunk(2, dim=1)
         variance, mean = valid.moments(x)
         scale = (1 + gain) * torch.rsqrt(variance + EPSILON)
         shift = offset - mean * scale

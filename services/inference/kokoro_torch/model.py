@@ -31,10 +31,11 @@ class Batching:
     """How lines are put together.
 
     `tokens` and `frames`: lengths that batches are padded to, so that few shapes occur; none: as
-    long as needed. `everything`: run all of the model on the whole batch. Otherwise only the
-    vocoder is, nine tenths of the work, and pitch and durations are found line by line: they are
-    then the same to the bit in any batch. It matters, because the source adds the pitch up over
-    thousands of periods: a last bit of it is heard by the last sample, if only by a meter.
+    long as needed. `everything`: run all of the model on the whole batch; otherwise only the
+    vocoder is, and pitch and durations are found line by line. It matters for what a line becomes:
+    its last bits vary with its neighbours, and the source adds the pitch up over thousands of
+    periods, so that a last bit of a float32 is heard by the last sample, if only by a meter.
+    `widen` leaves nothing of it.
     """
 
     tokens: tuple[int, ...] = ()
@@ -63,6 +64,12 @@ class Kokoro(nn.Module):
         self.text_encoder = TextEncoder()
         self.decoder = Vocoder()
 
+    def widen(self) -> None:
+        """Find durations and pitch in float64 from here on, all that leads to them included: what
+        batches leave of its last bits is then far below those of the sound, a float32."""
+        for part in (self.bert, self.bert_encoder, self.predictor):
+            part.double()
+
     def forward(
         self, lines: Sequence[Line], alive: Alive, batching: Batching = Batching()
     ) -> list[tuple[Tensor, Tensor]]:
@@ -89,15 +96,16 @@ class Kokoro(nn.Module):
         lengths = [len(line.tokens) for line in lines]
         valid = Valid(lengths, _fitting(max(lengths), batching.tokens), device)
         tokens = _padded([torch.tensor(line.tokens) for line in lines], valid).to(device)
-        style = torch.stack([line.style[STYLE:] for line in lines]).to(device)
-        speed = torch.tensor([[line.speed] for line in lines], device=device)
+        kind = self.bert_encoder.weight.dtype
+        style = torch.stack([line.style[STYLE:] for line in lines]).to(device, kind)
+        speed = torch.tensor([[line.speed] for line in lines], device=device, dtype=kind)
         x = self.bert_encoder(self.bert(tokens, valid))
         x, durations = self.predictor.durations(x, style, speed, valid)
         frames = [row[:length] for row, length in zip(durations, lengths, strict=True)]
         totals = torch.stack([row.sum() for row in frames]).tolist()
         spoken = Valid(totals, _fitting(max(totals), batching.frames), device)
         rows = _padded(_spread(x, frames), spoken)
-        curves = torch.cat(self.predictor.curves(rows, style, spoken), dim=1).mT
+        curves = torch.cat(self.predictor.curves(rows, style, spoken), dim=1).mT.float()
         sounds = _spread(self.text_encoder(tokens, valid).mT, frames)
         cut = [row[: 2 * total] for row, total in zip(curves, totals, strict=True)]
         return [_Score(*score) for score in zip(sounds, cut, frames, strict=True)]

@@ -14,6 +14,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """What sums are made of: float16 has too few digits for them, float64 keeps its own."""
+    return x if x.dtype is torch.float64 else x.float()
+
+
 class Valid:
     """The lengths of the sequences in a batch that is `size` long."""
 
@@ -41,15 +46,15 @@ class Valid:
         return x if self.padding is None else x.masked_fill_(self.padding[..., None], 0)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Variance and mean along the real part of x, shape (batch, channels, size), as float32.
+        """Variance and mean along the real part of x, (batch, channels, size), at least as float32.
 
         Sequence by sequence: numbers are added in the order in which they are without a batch.
         """
         if self.padding is None:
-            return torch.var_mean(x.float(), dim=-1, correction=0, keepdim=True)
+            return torch.var_mean(at_least_float32(x), dim=-1, correction=0, keepdim=True)
         each = [
-            torch.var_mean(row[:, :length].float(), dim=-1, correction=0, keepdim=True)
-            for row, length in zip(x, self.lengths, strict=True)
+            torch.var_mean(row[:, :length], dim=-1, correction=0, keepdim=True)
+            for row, length in zip(at_least_float32(x), self.lengths, strict=True)
         ]
         return torch.stack([var for var, _ in each]), torch.stack([mean for _, mean in each])
 
