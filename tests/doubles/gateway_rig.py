@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
+
+from aiohttp import web
 
 from firstword import codec, keys
 from firstword import messages as m
@@ -63,7 +65,11 @@ class Container:
         settings = InferenceSettings(workers=4)
         self._speaker = Speaker(lambda: self.tone, settings)
         self.service = InferenceService(self._speaker, settings)
-        self._http = HttpServer(self.service.app(), "127.0.0.1", 0)
+        self.connections = 0
+        """How many a session, or the like, ever had."""
+        app = self.service.app()
+        app.middlewares.append(self._count)
+        self._http = HttpServer(app, "127.0.0.1", 0)
         self._proxy: Proxy | None = None
 
     async def __aenter__(self) -> Self:
@@ -93,13 +99,15 @@ class Container:
         return self.proxy.url.replace("redis://", "ws://") + PATH
 
     @property
-    def connections(self) -> int:
-        """How many were ever made."""
-        return self.proxy.connections
-
-    @property
     def open_connections(self) -> int:
         return len(self.service._connections)
+
+    @web.middleware
+    async def _count(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        self.connections += request.path == PATH
+        return await handler(request)
 
 
 @asynccontextmanager

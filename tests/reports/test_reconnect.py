@@ -247,7 +247,7 @@ async def test_a050_readiness_tells_of_it_and_heals_by_itself(
             return list(await reasons()) == ["upstream"]
 
         await eventually(lambda: service.address, "the gateway serves")
-        await eventually(ready, "nothing was asked of the backend yet, nothing is wrong")
+        await eventually(ready, "it has seen its backend, and nothing is wrong")
         await hand.say("t", FIRST, SECOND, THIRD)
         await over(hand, "t")
         await eventually(away, "it does not know a backend that would have it")

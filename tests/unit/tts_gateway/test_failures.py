@@ -189,8 +189,10 @@ def test_a_connection_that_comes_up_twice_asks_once() -> None:
 def test_a_backend_that_never_begins_is_given_up() -> None:
     world = world_at(1)
     assert world.speech.timer() == world.now + 30
+    assert world.speech.owed_since == world.now
     assert world.speech.expired(world.now) == [Disconnect(), Connect(0.25)]
     assert world.speech.timer() is None
+    assert world.speech.owed_since is None
 
 
 def test_a_backend_that_stops_speaking_is_given_up() -> None:
@@ -198,6 +200,7 @@ def test_a_backend_that_stops_speaking_is_given_up() -> None:
     world.now += 20
     world.frame()
     assert world.speech.timer() == world.now + 15
+    assert world.speech.owed_since == world.now
     world.now += 15
     world.perform(world.speech.expired(world.now))
     world.backend = None
