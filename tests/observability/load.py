@@ -68,9 +68,11 @@ async def _traced(firstword: Firstword) -> None:
 
 
 async def _call(agent: str) -> None:
+    asks = False
     async with aiohttp.ClientSession() as client:
         while True:
-            body = {"text": TEXT, "mode": "stream"}
+            asks = not asks
+            body = {"prompt" if asks else "text": TEXT, "mode": "stream"}
             with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                 timeout = aiohttp.ClientTimeout(total=10)
                 url = f"http://{agent}/invocations"

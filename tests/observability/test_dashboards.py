@@ -13,6 +13,8 @@ from firstword import telemetry
 from tests.observability.promtool import rules
 from tools.dashboards.build import BOARDS, FOLDER, built
 from tools.dashboards.parts import Board
+from tools.draw_dashboards.browser import PAGE
+from tools.tree import ROOT
 
 BY_NAME = pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
 
@@ -59,13 +61,46 @@ def test_panels_do_not_lie_on_each_other(board: Board) -> None:
     assert max(cells.values()) == 1
 
 
+@BY_NAME
+def test_every_line_of_panels_is_full(board: Board) -> None:
+    ends: dict[int, int] = {}
+    for at in (panel["gridPos"] for panel in panels(board)):
+        ends[at["y"]] = max(ends.get(at["y"], 0), at["x"] + at["w"])
+    assert set(ends.values()) == {24}
+
+
+@BY_NAME
+def test_labels_with_many_values_show_only_what_happens(board: Board) -> None:
+    for panel in (panel for row in board.rows for panel in row.panels):
+        for query in panel.queries:
+            if re.search("{{(code|reason|check)}}", query.legend):
+                assert " > 0 or " in query.expr, f"{panel.title}: a legend of zeros"
+
+
+@BY_NAME
+def test_limits_are_drawn(board: Board) -> None:
+    drawn = {panel["title"]: panel for panel in panels(board)}
+    for panel in (panel for row in board.rows for panel in row.panels if panel.limits):
+        defaults = drawn[panel.title]["fieldConfig"]["defaults"]
+        steps = [(step.get("value"), step["color"]) for step in defaults["thresholds"]["steps"]]
+        assert steps == [(None, "green"), *panel.limits]
+        if drawn[panel.title]["type"] == "timeseries":
+            assert defaults["custom"]["thresholdsStyle"] == {"mode": "dashed"}
+
+
 def test_expressions_name_only_what_there_is() -> None:
     every = [metric for metrics in telemetry.SECTIONS.values() for metric in metrics]
     known = {family.name for metric in every for family in metric.describe()}
     recorded = {rule["record"] for rule in rules() if "record" in rule}
-    for board in BOARDS:
-        for row in board.rows:
-            for query in (query for panel in row.panels for query in panel.queries):
-                for name in re.findall(r"\bfirstword_\w+", query.expr):
-                    assert re.sub(r"_(bucket|count|sum|total)$", "", name) in known, name
-                assert set(re.findall(r"\bfirstword:[\w:]+", query.expr)) <= recorded
+    every_panel = [panel for board in BOARDS for row in board.rows for panel in row.panels]
+    for expr in (query.expr for panel in every_panel for query in panel.queries):
+        for name in re.findall(r"\bfirstword_\w+", expr):
+            assert re.sub(r"_(bucket|count|sum|total)$", "", name) in known, name
+        assert set(re.findall(r"\bfirstword:[\w:]+", expr)) <= recorded
+
+
+def test_they_are_drawn_by_the_grafana_that_compose_runs() -> None:
+    compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+    [version] = re.findall(r"image: grafana/grafana:(\S+)", compose)
+    package = json.loads((PAGE / "package.json").read_text(encoding="utf-8"))
+    assert {package["dependencies"][name] for name in ("@grafana/data", "@grafana/ui")} == {version}

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+PER_SECOND = "suffix:/s"
+"""Grafana's unit for what happens so often: `2.5/s`."""
+
+Limit = tuple[float, Literal["yellow", "orange", "red"]]
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -17,14 +22,23 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture. `unit` in Grafana's words: s, percentunit, reqps, short, bytes, none."""
+    """One picture. `unit` in Grafana's words: s, percentunit, short, bytes, or PER_SECOND.
+
+    `kind`: `lines`; `decades`, lines on a logarithmic axis; `stacked`, whose sum says something;
+    `events`, which are rare: stacked bars; `number`, a tile with the last value; `names`, a tile
+    for each series that there is; `bars`, a bar for each last value. `limits`: from which value on
+    it is bad, smallest first: lines in a graph, the colour of a tile. They are those of alerts.yml,
+    where an alert looks at the same.
+    """
 
     title: str
     says: str
     unit: str
     queries: tuple[Query, ...]
-    kind: Literal["lines", "stacked", "number"] = "lines"
+    kind: Literal["lines", "decades", "stacked", "events", "number", "names", "bars"] = "lines"
     span: int = 8
+    height: int = 7
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +60,15 @@ class Board:
 
 
 def per_second(counter: str, by: str) -> str:
-    """Events a second by a label, where there are any."""
+    """Events a second by a label, zeros too: for labels with few values."""
     return f"sum by ({by}) (rate({counter}[$__rate_interval]))"
+
+
+def rare(counter: str, by: str) -> str:
+    """Events a second by a label with many values: only those that come, or one zero, `none`."""
+    rate = f"rate({counter}[$__rate_interval])"
+    nothing = f'label_replace(sum({rate}) == 0, "{by}", "none", "", "")'
+    return f"sum by ({by}) ({rate}) > 0 or {nothing}"
 
 
 def quantile(share: float, histogram: str, by: str = "") -> str:
@@ -60,19 +81,7 @@ def quantile(share: float, histogram: str, by: str = "") -> str:
 def percentiles(histogram: str, *, exemplars: bool = False) -> tuple[Query, ...]:
     """Its median, and what 5 and 1 of 100 exceed."""
     return (
-        Query(quantile(0.5, histogram), "half", exemplars),
-        Query(quantile(0.95, histogram), "95 of 100"),
-        Query(quantile(0.99, histogram), "99 of 100"),
-    )
-
-
-def stage(name: str, rate: Query, errors: Query, duration: tuple[Query, ...]) -> Row:
-    """Rate, errors, duration."""
-    return Row(
-        name,
-        (
-            Panel(f"{name}: rate", "What it does in a second.", "reqps", (rate,)),
-            Panel(f"{name}: errors", "What of it fails.", "reqps", (errors,)),
-            Panel(f"{name}: duration", "How long it takes.", "s", duration),
-        ),
+        Query(quantile(0.5, histogram), "p50", exemplars),
+        Query(quantile(0.95, histogram), "p95"),
+        Query(quantile(0.99, histogram), "p99"),
     )
