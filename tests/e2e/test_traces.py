@@ -179,7 +179,8 @@ async def test_a156_what_spans_say_is_what_the_histograms_have(stack: Stack, spa
         for attribute in ("firstword.first_audio_s", "firstword.first_byte_s")
     ]
     counted = [total(name) - was for name, was in zip(sums, before, strict=True)]
-    assert counted == pytest.approx(said)
+    # A sum that other tests of this process made large has few digits left.
+    assert counted == pytest.approx(said, abs=0.001)
     assert all(said)
 
 
