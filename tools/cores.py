@@ -44,6 +44,7 @@ PATTERNS = (
     "services/agent/thoughts.py",
     "services/inference/conjunctions.py",
     "services/inference/pieces.py",
+    "services/inference/pace.py",
     "services/inference/scheduler.py",
     "services/inference/g2p/align.py",
     "services/inference/g2p/british.py",

@@ -4,14 +4,21 @@ One queue for all sessions. A turn's first piece goes first, as long as nobody f
 the others go by how near to silence their listeners are. What is near to it goes before a first
 piece too: one more caller who waits a moment is better than one who is cut off in the middle of a
 sentence. `due` is a moment and not a span, so whatever waits becomes more urgent than all that
-comes later, and nothing starves. `benchmarks/ladder.py` shows what each of these rules is worth.
+comes later, and nothing starves.
+
+Several pieces in one run cost whoever comes meanwhile, who waits for all of it. So an engine that
+can do that is given one at a time, but for two cases: first pieces, where that is cheap, and when
+so much waits that only runs of several keep up. `benchmarks/ladder.py` shows what each rule is
+worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from services.inference.pace import CHEAP, Pace
 
 PATIENCE_S: Final = 3.0
 """So long a first piece waits for those that would be silent, before it counts as silent too."""
@@ -25,10 +32,10 @@ MAX_AHEAD_S: Final = 30.0
 ALIKE: Final = 1.5
 """Pieces of one run differ by this factor at most: the shorter ones are padded to the longest."""
 
-LEAST_RETRY_S: Final = 0.05
+CROWD_S: Final = 2.0
+"""When what waits would take longer than this one by one, several are made in one run."""
 
-_WEIGHT: Final = 0.2
-"""Of the newest run in the average of what runs take."""
+LEAST_RETRY_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +86,8 @@ class Run:
 
     @property
     def size(self) -> int:
-        """The work of it: padded to its longest piece."""
-        return len(self.jobs) * max(job.size for job in self.jobs)
+        """Of its longest piece, to which the others are padded."""
+        return max(job.size for job in self.jobs)
 
 
 class Scheduler:
@@ -92,9 +99,7 @@ class Scheduler:
         self._limits = limits
         self._waiting: dict[Job, None] = {}  # in the order of their coming
         self._runs: dict[Run, None] = {}
-        self._pace: float | None = (
-            None  # seconds of work for a size of 1; None before the first run
-        )
+        self._pace = Pace()
 
     # ------------------------------------------------------------------ the queue
 
@@ -110,42 +115,46 @@ class Scheduler:
         return True
 
     def take(self, now: float) -> Run | None:
-        """What a worker that is free makes next: one piece, and with it others that are like it
-        if the engine makes several at once. None if nothing waits."""
+        """What a worker that is free makes next: one piece, or several that are alike. None if
+        nothing waits."""
         if not self._waiting:
             return None
         order = self._order(now, self._waiting)
-        batch = [job for job in order if _alike(order[0], job)][: self.max_batch]
+        pieces = self.max_batch if self._gains_by_several(order) else 1
+        batch = [job for job in order if _alike(order[0], job)][:pieces]
         for job in batch:
             del self._waiting[job]
         run = Run(tuple(batch), now)
         self._runs[run] = None
         return run
 
+    def _gains_by_several(self, order: Sequence[Job]) -> bool:
+        cheap = order[0].first and self._pace.growth <= CHEAP
+        return cheap or self._alone_s(order) > CROWD_S
+
     def _order(self, now: float, jobs: Iterable[Job]) -> list[Job]:
         """These pieces as they are to be made."""
         by_urgency = sorted(jobs, key=lambda job: job.urgency)
         firsts = [job for job in by_urgency if job.first]
         others = [job for job in by_urgency if not job.first]
-        if firsts and others and self._in_time(now + self._work_s(firsts[:1]), others):
+        if firsts and others and self._in_time(now + self._alone_s(firsts[:1]), others):
             return [*firsts, *others]
         return by_urgency
 
     def _in_time(self, now: float, jobs: Iterable[Job]) -> bool:
         """Whether these pieces, made from then on in this order, all come before silence does."""
         for job in jobs:
-            now += self._work_s([job])
+            now += self._alone_s([job])
             if now > job.due - SPARE_S:
                 return False
         return True
 
     def ended(self, run: Run, now: float, size: int | None) -> None:
-        """A run is over; `size`: the work it did, None if that says nothing about others."""
+        """A run is over; `size`: of its longest piece, as it turned out, None if that says
+        nothing about others."""
         del self._runs[run]
-        if size is None:
-            return
-        pace = (now - run.started) / size
-        self._pace = pace if self._pace is None else self._pace + _WEIGHT * (pace - self._pace)
+        if size is not None:
+            self._pace.took(now - run.started, size, len(run.jobs))
 
     # ------------------------------------------------------------------ what can be known of it
 
@@ -185,13 +194,19 @@ class Scheduler:
         return max(late_s, LEAST_RETRY_S) if late_s > 0 else 0.0
 
     def _work_s(self, jobs: Iterable[Job]) -> float:
-        return sum(job.size for job in jobs) * (self._pace or 0.0) / self._limits.workers
+        """Until these are made, by runs of several where they are many."""
+        alone_s, pieces = self._alone_s(jobs), self.max_batch
+        share = self._pace.seconds(1, pieces) / (pieces * self._pace.seconds(1) or 1)
+        return alone_s if alone_s <= CROWD_S else max(CROWD_S, share * alone_s)
+
+    def _alone_s(self, jobs: Iterable[Job]) -> float:
+        """Until these are made, one by one."""
+        return self._pace.seconds(sum(job.size for job in jobs)) / self._limits.workers
 
     def _left_s(self, now: float) -> float:
         """Until what runs is made; work that takes longer than was expected is expected to end."""
-        pace = self._pace or 0.0
-        left = (max(0.0, run.started + run.size * pace - now) for run in self._runs)
-        return sum(left) / self._limits.workers
+        ends = (run.started + self._pace.seconds(run.size, len(run.jobs)) for run in self._runs)
+        return sum(max(0.0, end - now) for end in ends) / self._limits.workers
 
 
 def _alike(head: Job, job: Job) -> bool:

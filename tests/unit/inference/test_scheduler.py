@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from services.inference.scheduler import (
     ALIKE,
+    CROWD_S,
     LEAST_RETRY_S,
     MAX_AHEAD_S,
     PATIENCE_S,
@@ -37,11 +38,18 @@ def order(queue: Scheduler, now: float = 0.0) -> list[Job]:
     return [job for run in iter(lambda: queue.take(now), None) for job in run.jobs]
 
 
-def paced(seconds: float, workers: int = 1) -> Scheduler:
+def paced(seconds: float, workers: int = 1, *, max_batch: int = 1) -> Scheduler:
     """One that has seen what a piece of size 1 takes."""
-    queue = scheduler(Job(0.0), limits=Limits(workers, 1.0, 60.0))
+    queue = scheduler(Job(0.0), limits=Limits(workers, 1.0, 60.0), max_batch=max_batch)
     finish(queue, queue.take(0.0), seconds)
     return queue
+
+
+def fill(queue: Scheduler, *jobs: Job) -> list[tuple[Job, ...]]:
+    """Add these; the runs in which they are made."""
+    for job in jobs:
+        queue.add(job)
+    return [run.jobs for run in iter(lambda: queue.take(0.0), None)]
 
 
 def finish(queue: Scheduler, run: Run | None, now: float, *, whole: bool = True) -> None:
@@ -110,12 +118,47 @@ def test_a_piece_that_comes_now_is_made_at_once_only_where_a_worker_is_free() ->
 # -- several at once ------------------------------------------------------------------------------
 
 
-def test_an_engine_that_can_gets_the_most_urgent_of_like_size() -> None:
+def test_a_crowd_is_made_by_the_most_urgent_and_those_of_like_size() -> None:
     a, b, c = Job(1.0, size=100), Job(2.0, size=140), Job(3.0, size=90)
     long, first = Job(0.9, size=200), Job(0.0, first=True, size=100)
-    queue = scheduler(c, b, a, long, first, max_batch=3)
-    batches = [run.jobs for run in iter(lambda: queue.take(0.0), None)]
-    assert batches == [(first,), (long, b), (a, c)]
+    queue = paced(1.0, max_batch=3)
+    assert fill(queue, c, b, a, long, first) == [(long, b), (a, c), (first,)]
+
+
+def test_where_few_wait_one_is_made_at_a_time_since_newcomers_wait_for_all_of_a_run() -> None:
+    near, far = Job(2.0), Job(3.0)
+    assert fill(paced(CROWD_S / 2, max_batch=8), far, near) == [(near,), (far,)]
+    later = Job(4.0)
+    assert fill(paced(CROWD_S / 2, max_batch=8), far, near, later) == [(near, far, later)]
+
+
+def test_first_pieces_are_made_together_where_that_is_cheap() -> None:
+    def firsts() -> list[Job]:
+        return [Job(float(number), first=True) for number in range(4)]
+
+    queue = paced(0.1, max_batch=4)
+    assert [len(run) for run in fill(queue, *firsts())] == [4], "it is tried"
+    queue = paced(0.1, max_batch=4)
+    for job in firsts():
+        queue.add(job)
+    finish(queue, queue.take(0.0), 0.1 * (1 + 3 * 0.6))  # each further one costs 0.6 of the first
+    assert [len(run) for run in fill(queue, *firsts())] == [1, 1, 1, 1]
+    assert queue.backlog_s(0.0) == pytest.approx(0.4)
+
+
+def test_what_a_crowd_takes_is_counted_by_runs_of_several() -> None:
+    queue = paced(0.1, max_batch=4)
+    for _ in range(4):
+        queue.add(Job(0.0, first=True))
+    run = queue.take(0.0)
+    assert queue.backlog_s(0.0) == pytest.approx(0.175), "a quarter more for each, until it is seen"
+    finish(queue, run, 0.1)
+    for _ in range(25):
+        queue.add(Job(9.0))
+    assert queue.backlog_s(0.0) == CROWD_S, "for less than this one is made at a time"
+    for _ in range(75):
+        queue.add(Job(9.0))
+    assert queue.backlog_s(0.0) == pytest.approx(10.0 / 4)
 
 
 # -- listeners ------------------------------------------------------------------------------------

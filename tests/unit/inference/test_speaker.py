@@ -268,7 +268,7 @@ async def test_who_would_wait_too_long_is_told_when_to_come_back(make: Make) -> 
     stop = Stop()
     hearing = asyncio.create_task(hear(speaker, ask(), stop))
     await eventually(engine.running.is_set, "the engine works")
-    speaker._workers._scheduler._pace = 100.0
+    speaker._workers._scheduler._pace._per_size = 100.0
     with pytest.raises(SynthesisError, match="busy") as caught:
         await hear(speaker, ask(first=True))
     assert caught.value.retry_after_ms is not None and 90_000 < caught.value.retry_after_ms

@@ -160,3 +160,10 @@ def test_the_service_is_loaded_without_any_of_it() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
     )
     assert (done.returncode, done.stdout.strip()) == (0, "fˈɜɹstwˌɜɹd"), done.stderr
+
+
+def test_what_misaki_cannot_read_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """It prints such words in one place; the log is no place for what people say."""
+    read = Pronouncer()._english._g2p["en-us"].lexicon.get_number
+    assert read("..", None, True, "") == (None, None)
+    assert capsys.readouterr().out == ""

@@ -76,7 +76,8 @@ async def test_several_are_made_together() -> None:
     with workers(bench) as made:
         made.batch_up_to(2)
         bench.free.clear()
-        tickets = [made.submit(w, Job(n)) for n, w in enumerate(["a", "b", "fail", "d", "e"])]
+        words = ["a", "b", "fail", "d", "e"]
+        tickets = [made.submit(w, Job(n, first=True)) for n, w in enumerate(words)]
         await eventually(lambda: bool(bench.runs), "the worker works")
         bench.free.set()
         results = await asyncio.gather(*map(made.result, tickets), return_exceptions=True)
