@@ -38,7 +38,7 @@ GOODBYE_S = 2.0
 
 
 class InferenceService:
-    """The application: `/ping`, `/invocations`, the bidirectional stream, health and metrics."""
+    """The application: `/ping`, `/invocations`, `/voices`, the session, health and metrics."""
 
     def __init__(self, speaker: Speaker, settings: InferenceSettings) -> None:
         self._speaker = speaker
@@ -54,6 +54,7 @@ class InferenceService:
         add_routes(app, self.health)
         app.router.add_get("/ping", self._ping)
         app.router.add_post("/ping", self._ping)
+        app.router.add_get("/voices", self._voices)
         app.router.add_post("/invocations", self._invocations.handle)
         app.router.add_get("/invocations-bidirectional-stream", self._connect)
         return app
@@ -84,6 +85,10 @@ class InferenceService:
         if reason is None:
             return web.json_response({"status": "ok"})
         return web.json_response({"status": "unwell", "reason": reason}, status=503)
+
+    async def _voices(self, _request: web.Request) -> web.Response:
+        default = self._settings.voice
+        return web.json_response({"voices": self._speaker.voices, "default": default})
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         if self._draining:

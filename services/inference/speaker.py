@@ -99,6 +99,11 @@ class Speaker:
         """The engine's own name, or "" while it loads."""
         return "" if self._engine is None else self._engine.name
 
+    @property
+    def voices(self) -> list[dict[str, str]]:
+        """As `voices.listed`; none while the engine loads."""
+        return voices.listed(frozenset() if self._engine is None else self._engine.voices)
+
     def unwell(self) -> str | None:
         """Why no synthesis can be expected to succeed now; None when well."""
         if self._engine is None:

@@ -47,6 +47,18 @@ def choose(voice: str | None, lang: str | None, default: str, available: Set[str
     return plain(blend)
 
 
+def listed(available: Set[str]) -> list[dict[str, str]]:
+    """Name and language of each voice, and what one that cannot speak here is missing."""
+    return [_line(name) for name in sorted(available)]
+
+
+def _line(voice: str) -> dict[str, str]:
+    language = language_of(voice)
+    missing = why_silent(language)
+    line = {"id": voice, "language": language}
+    return line if missing is None else line | {"missing": missing}
+
+
 def parse(voice: str) -> Blend:
     """The voices of a mixture in the order written, each once. Raises SynthesisError `bad_voice`.
 

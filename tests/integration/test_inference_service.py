@@ -57,6 +57,13 @@ async def speaks(client: Client, text: str = "And the next sentence speaks.") ->
     assert spoken.end.samples == len(spoken.pcm) // 2
 
 
+async def test_its_voices_are_listed(service: Running) -> None:
+    async with service.http.get(f"http://{service.address}/voices") as answer:
+        listed = await answer.json()
+    assert listed["default"] in [voice["id"] for voice in listed["voices"]]
+    assert {"id": "af_heart", "language": "en-us"} in listed["voices"]
+
+
 async def test_start_audio_complete(service: Running) -> None:
     async with service.connect() as client:
         spoken = await client.say("1", LONG)

@@ -89,6 +89,14 @@ def test_a_language_whose_pronunciation_is_missing_says_what_to_install(
     assert caught.value.code == "unsupported_lang"
 
 
+def test_the_list_says_what_a_voice_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voices, "why_silent", lambda language: "x" if language == "ja" else None)
+    assert voices.listed(frozenset({"jf_alpha", "af_heart"})) == [
+        {"id": "af_heart", "language": "en-us"},
+        {"id": "jf_alpha", "language": "ja", "missing": "x"},
+    ]
+
+
 def test_a_language_that_nobody_here_speaks_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
