@@ -1,36 +1,40 @@
-"""Words that are written short: Dr., e.g., St., No. 5, World War II, initials. Pure."""
+"""Words that are written short: Dr., e.g., St., No. 5, initials. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.rules import Rule, any_of, ends_text, rule
 
-_ROMAN: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
-_ROMAN_PATTERN: Final = r"(?=[IVXLC])(?:C{0,3})(?:X[CL]|L?X{0,3})(?:I[XV]|V?I{0,3})"
-
 
 def rules(language: Language) -> list[Rule]:
     """What is always short for something, and what is so in front of a number or a name only."""
-    numbered, reigns = any_of(language.table("numbered")), any_of(language.table("reigns"))
     before_number, before_name = language.table("before_number"), language.table("before_name")
     anywhere, streets = language.table("anywhere"), language.table("street_or_saint")
-    roman = rf"(?P<x>{_ROMAN_PATTERN})(?!\w|['’])"
     made = [
-        rule("l", rf"{reigns} {roman}", _reign),
-        rule("l", rf"{numbered} {roman}", _chapter),
         rule("l", rf"({any_of(streets)})\.?(?!\w)", _street_or_saint),
         rule("l", rf"({any_of(before_number)})(?=[ ]?#?\d)", _Short(before_number)),
-        rule("l", rf"({any_of(before_name)})(?=[ ]+[^\W\d_a-z])", _Short(before_name)),
+        rule(
+            "l",
+            rf"({any_of(before_name)})(?:(?<=-)|(?=[ ]))(?=[ ]*[^\W\d_a-z])",
+            _Short(before_name),
+        ),
         rule("l", rf"({any_of(anywhere)})(?!\w)", _Short(anywhere), re.IGNORECASE),
     ]
+    if "titles" in language.tables:
+        made.insert(0, rule("l", r"D\.(?=[ ]([^\W\d_a-z]\w{1,30}))", _don))
     if language.family == "en":
         made.append(rule("l", r"[A-Za-z](?:\.[A-Za-z]){1,5}\.?(?!\w)", _initialism))
         made.append(rule("l", r"([A-Z])\.(?=[ ]([A-Z]\w{0,40}))", _initial))
     return made
+
+
+def _don(found: re.Match[str], language: Language) -> str:
+    """D. João is a man's, D. Maria a woman's."""
+    titles = language.tables["titles"]
+    return str(titles["f" if found[1].endswith("a") else "m"])
 
 
 class _Short:
@@ -52,7 +56,8 @@ def _street_or_saint(found: re.Match[str], language: Language) -> str | None:
     saint, street = language.table("street_or_saint")[found[1]]
     before = found.string[max(0, found.start() - 30) : found.start()].split()
     after = found.string[found.end() : found.end() + 2]
-    behind_name = bool(before) and before[-1][0].isupper() and before[-1][-1].isalnum()
+    last = before[-1] if before else " "
+    behind_name = last[-1].isalnum() and (last[0].isupper() or last[0].isdecimal())
     numbered = any(word[0].isdecimal() for word in before[-3:])
     if after[:1] == " " and after[1:].isupper() and not (behind_name and numbered):
         return str(saint)
@@ -60,21 +65,6 @@ def _street_or_saint(found: re.Match[str], language: Language) -> str | None:
         return None
     dot = "." if found[0].endswith(".") and ends_text(found) else ""
     return f"{street if behind_name else saint}{dot}"
-
-
-def _chapter(found: re.Match[str], language: Language) -> str:
-    return language.cardinal(str(_value(found["x"])))
-
-
-def _reign(found: re.Match[str], language: Language) -> str | None:
-    ordinal = language.ordinal(str(_value(found["x"])))
-    return f"{language.word('the')} {ordinal}".strip()
-
-
-def _value(roman: str) -> int:
-    values = [_ROMAN[letter] for letter in roman]
-    following = [*values[1:], 0]
-    return sum(-v if v < after else v for v, after in zip(values, following, strict=True))
 
 
 def _initialism(found: re.Match[str], language: Language) -> str:

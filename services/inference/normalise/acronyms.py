@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import in_pairs
 from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
 
 
@@ -18,7 +19,12 @@ def rules(language: Language) -> list[Rule]:
             r"([A-Z][A-Za-z]{0,3}[A-Z]|[A-Z]{2,6})(?=$|[^\w&]|['’]?s(?!\w))(?:(['’]?s)(?!\w))?",
             _capitals,
         ),
-        rule("ld", r"(?=[A-Za-z]{1,12}\d|\d{1,12}[A-Za-z])[A-Za-z\d]{2,40}(?!\w)", _mixed),
+        rule(
+            "ld",
+            r"(?=[A-Za-z]{1,12}\d|\d{1,12}[A-Za-z])[A-Za-z\d]{2,40}(?:(?<=\d)\.\d{1,4}(?![.\d]))?(?!\w)",
+            _mixed,
+        ),
+        rule("d", r"\d{4}(?!\w|[.,:/-]\d)", _model),
     ]
 
 
@@ -61,15 +67,32 @@ def _mixed(found: re.Match[str], language: Language) -> str | None:
     """Groups of letters one by one, groups of digits as numbers: B two B, C O V I D stays."""
     if is_after_word(found):
         return None
-    said = []
-    parts = re.findall(r"[A-Za-z]+|\d+", found[0])
-    if len(parts) > 5:
+    parts = re.findall(r"[A-Za-z]+|\d+(?:\.\d+)?", found[0])
+    if len(parts) > 3 and (len(parts) > 5 or max(map(len, parts)) > 4):
         return language.letters(found[0])
-    for part in parts:
-        if part.isdecimal():
-            said.append(language.number(part))
-        elif len(part) == 1 or (len(part) < 4 and not re.search("[aeiou]", part)):
-            said.append(language.letters(part))
-        else:
-            said.append(part)
-    return language.joined(said) if language.spaced else " ".join(said)
+    return " ".join(_group(part, language) for part in parts)
+
+
+def _group(part: str, language: Language) -> str:
+    """Letters or digits of a name that has both."""
+    if part[0].isdecimal():
+        if len(part) == 4 and part.isdecimal() and part[0] != "0":
+            return in_pairs(part, language)
+        whole, _, decimals = part.partition(".")
+        point = [language.word("point"), language.digits(decimals)] if decimals else []
+        return language.joined([language.cardinal(whole), *point])
+    known: str | None = language.table("acronyms").get(part)
+    if known is not None:
+        return known
+    is_short = len(part) == 1 or (len(part) < 4 and not re.search("[aeiou]", part))
+    has_no_vowel = len(part) < 6 and part.isupper() and not re.search("[AEIOUY]", part)
+    if is_short or has_no_vowel or part in language.tables["spelled"]:
+        return language.letters(part)
+    return part
+
+
+def _model(found: re.Match[str], language: Language) -> str | None:
+    """RTX 4090: forty ninety."""
+    before = found.string[max(0, found.start() - 12) : found.start()]
+    names = tuple(f"{name} " for name in language.tables.get("models", ()))
+    return in_pairs(found[0], language) if names and before.endswith(names) else None

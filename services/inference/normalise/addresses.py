@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 
+from services.inference.normalise import scripts
+from services.inference.normalise.codes import port
 from services.inference.normalise.language import Language
 from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,6}[A-Za-z]{2,24}"
-_TAIL = r"(?::\d{1,5})?((?:[/?#][^\s<>\"'”’»)\]}，。]{0,2000})?)"
+_PORT = r"(?::(\d{1,5})(?!\d))?"
+_TAIL = rf"{_PORT}((?:[/?#][!-&*-;=?-Z^_a-z|~\\]{{0,2000}})?)"
+"""A port, and the way on it: what stands in a link, without brackets and quotes."""
 
 
 def rules(language: Language) -> list[Rule]:
-    """The label of a link, mail, links with and without a scheme, files, handles, tags."""
+    """Mail, links with and without a scheme, files, handles, tags."""
     domains, files = any_of(language.tables["domains"]), any_of(language.tables["files"])
+    name = rf"[\w{scripts.MARKS}]{{1,64}}"
     label = r"([A-Za-z0-9_-]{1,64}\.){1,6}"
     return [
-        rule("s", r"\[([^\[\]\n]{1,200})\]\([^()\s]{0,2000}\)", _label),
+        rule("l", r"tel:(?=[+\d])", _scheme),
         rule("ld", rf"(?:mailto:)?[\w.+-]{{1,64}}@{_HOST}", _mail),
         rule("l", rf"(?:https?|ftp)://({_HOST}|[\w.-]{{1,80}}){_TAIL}", _link, re.IGNORECASE),
         rule("l", rf"(www\.{_HOST}){_TAIL}", _link, re.IGNORECASE),
@@ -27,15 +32,21 @@ def rules(language: Language) -> list[Rule]:
         ),
         rule("ld", rf"{label}{files}(?![\w@]|\.\w)", _file),
         rule("s", r"\.([A-Za-z]{2,12})(?!\w)", _dotted),
-        rule("s", r"@(\w{1,64}(?:[.]\w{1,64}){0,3})", _handle),
-        rule("s", r"#([^\W\d_]\w{0,63})", _tag),
-        rule("s", r"(?:[~.]{0,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}){2,12}/?", _path),
-        rule("l", r"[^\W\d_]{1,40}(?:_\w{1,40}){1,8}", _snake),
+        rule("s", rf"@({name}(?:[.]{name}){{0,3}})", _handle),
+        rule("s", rf"#([^\W\d_](?:{name})?)", _tag),
+        rule("s", "#(?=[\u3040-\u9fff])", _tag_ahead),
+        rule("s", "(?<=[\u3040-\u9fff])#", _tag_behind),
+        rule(
+            "s",
+            r"(?:[~.]{0,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}){2,12}/?|[~.]{1,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}",
+            _path,
+        ),
+        rule("l", r"[^\W\d_][^\W_]{0,40}(?:_+[^\W_]{1,40}){1,8}", _snake),
     ]
 
 
-def _label(found: re.Match[str], language: Language) -> str:
-    return found[1]
+def _scheme(_found: re.Match[str], _language: Language) -> str:
+    return ""
 
 
 def _mail(found: re.Match[str], language: Language) -> str:
@@ -46,11 +57,13 @@ def _mail(found: re.Match[str], language: Language) -> str:
 
 def _link(found: re.Match[str], language: Language) -> str | None:
     """The host; and the path behind it where it is short and made of words."""
-    host, rest = found[1], found[2]
+    host, rest = found[1], found[3]
+    if found.string[found.start() : found.end() + 1].lower() in language.table("anywhere"):
+        return None  # p.es. is no host
     path = rest.rstrip(".!?,;:")
     ending = rest[len(path) :]
     host = re.sub(r"^www\.", "", host, flags=re.IGNORECASE)
-    said = _said(host, language)
+    said = _said(host, language) + (port(found[2], language) if found[2] else "")
     steps = [step for step in path.split("/") if step]
     if len(steps) < 4 and all(re.fullmatch(r"[A-Za-z][A-Za-z_.-]{0,30}", step) for step in steps):
         said = f" {language.word('slash')} ".join(
@@ -84,19 +97,32 @@ def _tag(found: re.Match[str], language: Language) -> str | None:
     return f"{language.word('hashtag')} {words}"
 
 
+def _tag_ahead(_found: re.Match[str], language: Language) -> str:
+    return language.word("hashtag")
+
+
+def _tag_behind(_found: re.Match[str], _language: Language) -> str:
+    return ""
+
+
 def _path(found: re.Match[str], language: Language) -> str | None:
     return None if is_after_word(found) else _said(found[0], language)
 
 
 def _snake(found: re.Match[str], language: Language) -> str:
-    parts = found[0].split("_")
-    return " ".join(part if part.isalpha() else _said(part, language) for part in parts)
+    parts = re.findall(r"[^\W\d_]+|\d+", found[0])
+    return " ".join(_count(part, language) if part.isdecimal() else part for part in parts)
+
+
+def _count(digits: str, language: Language) -> str:
+    """x86_64: x eighty six sixty four."""
+    return language.cardinal(digits) if len(digits) < 3 else language.digits(digits)
 
 
 def _said(text: str, language: Language) -> str:
     """Parts and the marks between them by their names; a hyphen is a space."""
     names = language.table("marks")
-    parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", text)
+    parts = re.findall(rf"(?:[^\W\d_][{scripts.MARKS}]*)+|\d+|[^\w\s]|_", text)
     said = [
         language.digits(part)
         if part[0].isdecimal()

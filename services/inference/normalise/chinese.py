@@ -26,7 +26,7 @@ def _name(value: int) -> str:
         return _DIGITS[value]
     scale, sign = next(pair for pair in _SCALES if value >= pair[0])
     count, rest = divmod(value, scale)
-    name = _name(count) + sign
+    name = ("两" if count == 2 and scale > 100 else _name(count)) + sign
     if not rest:
         return name
     return name + ("零" if rest < scale // 10 else "") + _name(rest)

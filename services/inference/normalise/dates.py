@@ -21,12 +21,15 @@ def rules(language: Language) -> list[Rule]:
     year = rf"(?:,?[ ](?:{of})?{_YEAR}(?![\d,.:/-]\d|\d))?"
     # "May 5" is a day, "may 5 people" is not: months that are words need their capital.
     made = [
-        rule("d", rf"{_YEAR}([-/.])(0?[1-9]|1[0-2])\2{day}(?!\d|[-/.]\d)(?:T(?=\d))?", _iso),
+        rule(
+            "d",
+            rf"{_YEAR}([-/.])(0?[1-9]|1[0-2])\2{day}(?!\d|[-/.]\d)(?:T(?=\d)|[ ](?=\d\d:\d\d))?",
+            _iso,
+        ),
         rule("d", r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/]|[.-]\d)", _numeric),
         rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})(?!\w)(?:\.(?=,?[ ]))?{year}", _day_month),
     ]
     if language.family == "en":
-        made.append(rule("s", r"['’](\d\d)(?![\w'’])", _short_year))
         made.append(rule("ds", r"(?:(\d\d)|(['’])?)(\d0)['’]?s(?!\w)", _decade))
         made.append(
             rule(
@@ -35,11 +38,15 @@ def rules(language: Language) -> list[Rule]:
                 _month_day,
             )
         )
+    made.append(rule("s", r"['’](\d\d)(?![\w'’])", _short_year))
     short = any_of(language.table("month_short"))
     weekdays = any_of(language.table("weekday_short"))
     made.append(rule("l", rf"(?P<x>({short})\.?)(?=[ ]{_YEAR}(?!\d))", _month))
-    made.append(rule("l", rf"({weekdays})(?:\.(?=,?[ ][\w&])|(?=,[ ]))", _weekday))
+    near = rf"(?:\.(?=,?[ ][\w&])|(?=,[ ]|[ ]\d|[ ]?[&/][ ]?{weekdays}))"
+    made.append(rule("l", rf"({weekdays}){near}", _weekday))
     made.append(rule("l", rf"({weekdays})\.?[-–]({weekdays})\.?(?!\w)", _weekdays))
+    made.append(rule("l", rf"({weekdays})(?!\w)", _another_weekday))
+    made.append(rule("l", rf"({months})\.?[-–/]({months})\.?(?!\w)", _months_between))
     return made
 
 
@@ -48,11 +55,20 @@ def _months(language: Language) -> dict[str, str]:
     return names | dict(language.table("month_short"))
 
 
-def _say(year: str | None, month: str, day: str, last: str | None, language: Language) -> str:
-    said = _day(day, language)
+def _say(
+    year: str | None,
+    month: str,
+    day: str,
+    last: str | None,
+    language: Language,
+    *,
+    day_first: bool = False,
+    elided: bool = False,
+) -> str:
+    said = _day(day, language, counted=elided)
     if last:
         said = up_to(said, _day(last, language), language)
-    if language.tables["date_order"] == "mdy":
+    if language.tables["date_order"] == "mdy" and not day_first:
         date = f"{month} {said}"
     else:
         date = language.tables["day_month"].format(day=said, month=month)
@@ -62,8 +78,11 @@ def _say(year: str | None, month: str, day: str, last: str | None, language: Lan
     return template.format(date=date, year=language.year(year))
 
 
-def _day(day: str, language: Language) -> str:
+def _day(day: str, language: Language, *, counted: bool = False) -> str:
+    """The first of a month has a name of its own, unless it is `counted`: l'1 maggio."""
     digits = day.lstrip("0")
+    if counted:
+        return language.cardinal(digits)
     if language.family == "en" or digits in language.table("first_days"):
         return language.ordinal(digits)
     return language.cardinal(digits)
@@ -72,7 +91,9 @@ def _day(day: str, language: Language) -> str:
 def _iso(found: re.Match[str], language: Language) -> str:
     year, _, month, day = found.groups()
     said = _say(year, language.tables["months"][int(month) - 1], day, None, language)
-    return said + (f" {language.word('time_at')}" if found[0].endswith("T") else "")
+    if found[0][-1].isdecimal():
+        return said
+    return language.joined([said, language.word("time_at")]) + (" " if language.spaced else "")
 
 
 def _numeric(found: re.Match[str], language: Language) -> str | None:
@@ -92,7 +113,14 @@ def _numeric(found: re.Match[str], language: Language) -> str | None:
 
 def _day_month(found: re.Match[str], language: Language) -> str | None:
     day, last, month, year = found.groups()
-    return _say(year, _months(language)[month], day, last, language)
+    before = found.string[max(0, found.start() - 4) : found.start()].lower()
+    if language.family == "en" and before == "the ":  # the fifth of May stays so
+        said = _say(
+            None, _months(language)[month], day, last, language, day_first=True
+        ).removeprefix("the ")
+        return said + (f", {language.year(year)}" if year else "")
+    elided = before.endswith("'")
+    return _say(year, _months(language)[month], day, last, language, elided=elided)
 
 
 def _month_day(found: re.Match[str], language: Language) -> str | None:
@@ -118,11 +146,25 @@ def _weekday(found: re.Match[str], language: Language) -> str | None:
     return name
 
 
+def _another_weekday(found: re.Match[str], language: Language) -> str | None:
+    """The last of Mon/Wed/Fri, Sat & Sun."""
+    before = found.string[max(0, found.start() - 6) : found.start()]
+    names = any_of(language.table("weekday_short"))
+    return _weekday(found, language) if re.search(rf"{names}\.?[ ]?[&/][ ]?$", before) else None
+
+
+def _months_between(found: re.Match[str], language: Language) -> str | None:
+    names = _months(language)
+    return up_to(names[found[1]], names[found[2]], language)
+
+
 def _short_year(found: re.Match[str], language: Language) -> str | None:
     """'99, but not a quoted number."""
     if found.string[found.start() - 1 : found.start()] != " ":
         return None
     digits = found[1]
+    if language.family != "en":
+        return language.cardinal(digits.lstrip("0") or "0")
     return f"oh {language.cardinal(digits[1])}" if digits[0] == "0" else language.cardinal(digits)
 
 
@@ -140,5 +182,19 @@ def _decade(found: re.Match[str], language: Language) -> str | None:
 def _of_people(found: re.Match[str]) -> bool:
     """`in her 30s`, `the 80s`: other numbers with an s are seconds."""
     before = found.string[max(0, found.start() - 12) : found.start()].lower().rstrip()
-    words = ("the", "her", "his", "their", "my", "our", "your", "early", "late", "mid", "mid-")
+    words = (
+        "0s-",
+        "0s–",
+        "the",
+        "her",
+        "his",
+        "their",
+        "my",
+        "our",
+        "your",
+        "early",
+        "late",
+        "mid",
+        "mid-",
+    )
     return before.endswith(words)

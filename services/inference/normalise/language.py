@@ -24,7 +24,13 @@ MAX_DIGITS: Final = 15
 """A longer number is read digit by digit: nobody follows its name."""
 
 _CONTINENTAL: Final = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+")
+_MILLIONS: Final = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _SHORT_DECIMAL: Final = re.compile(r"\d+,\d{2}")
+
+_NO_NOUNS: Final = frozenset(
+    "para como pero sobre hasta desde entre cuando porque según aunque donde hacia".split()
+)
+"""Words of four letters and more that may stand behind an ordinal and are no noun."""
 
 FILES: Final[Mapping[str, str]] = {
     "en-us": "en",
@@ -81,14 +87,17 @@ class Language:
             words = re.sub(pattern, replacement, words)
         return words
 
-    def ordinal(self, digits: str, gender: str = "m") -> str:
-        """`first` for 1."""
+    def ordinal(self, digits: str, gender: str = "m", noun: str = "") -> str:
+        """`first` for 1. `noun`: the word behind it, which may shorten it: tercer piso."""
         if len(digits) > MAX_DIGITS:
             return self.digits(digits)
         words = self._named(int(digits), "ordinal")
         for pattern, replacement in self.table("ordinals").get(gender, ()):
             words = re.sub(pattern, replacement, words)
-        return words
+        head, space, last = words.rpartition(" ")
+        if len(noun) > 3 and noun.islower() and noun not in _NO_NOUNS:
+            last = self.table("apocope").get(last, last)
+        return f"{head}{space}{last}"
 
     def year(self, digits: str) -> str:
         """`nineteen ninety nine` for 1999, where a language reads years so."""
@@ -98,7 +107,12 @@ class Language:
 
     def digits(self, text: str) -> str:
         """Each digit by its name; anything else is left out."""
-        names = [self._named(int(digit), "cardinal") for digit in text if digit.isdecimal()]
+        own = self.tables.get("digits") if len(text) > 1 else None
+        names = [
+            own[int(digit)] if own else self._named(int(digit), "cardinal")
+            for digit in text
+            if digit.isdecimal()
+        ]
         return self.joined(names)
 
     def number(self, text: str, gender: str = "") -> str:
@@ -111,6 +125,8 @@ class Language:
     def plain(self, text: str) -> str:
         """`1234.5` for what the language writes as 1,234.5 or 1.234,5."""
         grouped = re.sub(r"[\s'’](?=\d)", "", text)
+        if _MILLIONS.fullmatch(grouped):
+            return grouped.replace(".", "")
         if self.tables["decimal"] == "," or _CONTINENTAL.fullmatch(grouped):
             return re.sub(r"\.(?=\d{3}(?!\d))", "", grouped).replace(",", ".")
         if _SHORT_DECIMAL.fullmatch(grouped):
@@ -120,6 +136,10 @@ class Language:
     def joined(self, words: list[str]) -> str:
         """Words one behind the other."""
         return (" " if self.spaced else "").join(word for word in words if word)
+
+    def between(self, first: str, word: str, last: str) -> str:
+        """`first`, one of the language's words, `last`; in a language without spaces, without."""
+        return self.joined([first, self.word(word), last])
 
     def letters(self, text: str) -> str:
         """Letters to be said one by one, digits by their names."""
@@ -149,6 +169,8 @@ def _named(code: str, library: str, value: int, kind: str) -> str:
         return own(value)
     words: str = num2words(value, lang=library, to=kind)
     words = words.replace(",", "")
+    if library == "it":  # it leaves the accent out in ventitré
+        words = re.sub(r"(?<=\w)tre\b", "tré", words)
     if library == "en":
         words = words.replace("-", " ")
         if code == "en-us":

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to
 from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word, number, rule
-from services.inference.normalise.units import names_of
+from services.inference.normalise.scripts import MARKS
+from services.inference.normalise.units import each
+
+_THOUSANDS: Final = {"k": 1, "m": 2, "b": 3}
 
 
 def rules(language: Language) -> list[Rule]:
     """The sign in front, behind, or the code of the currency on either side."""
     # Prices keep the marks of the country they come from: 1.234,56 and 15,50.
-    n = rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}(?![\d,])|{number(language)})"
+    n = (
+        rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}(?![\d,])|{number(language)}"
+        r"|\.\d{2}(?!\d))"
+    )
     signs, codes = any_of(language.table("currencies")), any_of(language.table("codes"))
+    # 元 and 円 are other words in front of a number.
+    leading = any_of(
+        sign for sign in language.table("currencies") if not "\u3040" <= sign <= "\u9fff"
+    )
     scale = rf"(?:[ \u00a0\u202f]?({any_of(language.table('magnitudes'))})(?!\w))?"
     gap = r"[ \u00a0\u202f]?"
     end = r"(?![\d])"
-    per = r"(?:/([A-Za-z]{1,12})(?!\w))?"
+    word = rf"(?:(?:[^\W\d_][{MARKS}]{{0,3}}){{1,12}}|[\u3040-\u9fff]{{1,3}})"
+    many = any_of(language.table("magnitudes"))
+    per = rf"(?:[ ]?/[ ]?(\d{{1,4}}[ ]?(?:{many}|[kKmMB])?(?!\w)|{word}(?![\w/])))?"
     return [
         rule(
             "sl",
-            rf"(?P<sign>{signs}|{codes}){gap}({n}){scale}(?:{DASH}(?P=sign)?({n}){scale})?{per}{end}",
+            rf"(?P<sign>{leading}|{codes}){gap}({n}){scale}(?:{DASH}(?P=sign)?({n}){scale})?{per}{end}",
             _in_front,
         ),
+        rule("sl", rf"({leading})[-−]({number(language)})(?![\d.,]\d)", _negative),
         rule(
             "d",
             rf"({n}){scale}(?:{DASH}({n}){scale})?{gap}(?P<sign>{signs}|{codes})(?!\w){per}",
@@ -39,6 +53,14 @@ def _in_front(found: re.Match[str], language: Language) -> str | None:
     if sign[0].isalpha() and is_after_word(found):
         return None
     return _amount(found, language, sign, first, scale, last, last_scale, per)
+
+
+def _negative(found: re.Match[str], language: Language) -> str | None:
+    """$-5."""
+    names = language.table("currencies")[found[1]]
+    if found[1][0].isalpha() and is_after_word(found):
+        return None
+    return f"{language.word('minus')} {_exact(found[2], names, language, one=False)}"
 
 
 def _behind(found: re.Match[str], language: Language) -> str | None:
@@ -65,7 +87,21 @@ def _amount(
         )
     else:
         said = _exact(first, names, language, one=_is_adjective(found, language))
-    return said + (f" {language.word('per')} {names_of(per, language)[0]}" if per else "")
+    if not per:
+        return said
+    return language.joined([said, _each(per, language)])
+
+
+def _each(per: str, language: Language) -> str:
+    """What the price is for: a kilogram, a month, 1K tokens."""
+    scale = per.lstrip("0123456789")
+    digits, scale = per[: len(per) - len(scale)], scale.strip()
+    if not digits:
+        return each(per, language)
+    times = _THOUSANDS.get(scale.lower()[:1], 0)
+    exact = times or not scale
+    count = language.cardinal(digits + "000" * times) if exact else _scaled(digits, scale, language)
+    return language.joined([language.word("per_number"), count])
 
 
 def _scaled(amount: str, scale: str | None, language: Language) -> str:
@@ -80,7 +116,8 @@ def _of(
 ) -> str:
     """`cinq millions d'euros`: what stands between a large number and its noun."""
     name = names[0] if one else names[1]
-    if scale:
+    plain = language.tables.get("plain_magnitudes", ())
+    if scale and language.table("magnitudes")[scale][0] not in plain:
         link = language.table("magnitude_elided").get(name[0], language.word("magnitude_of"))
         name = f"{link}{name}"
     return language.joined([said, name])
@@ -89,6 +126,7 @@ def _of(
 def _exact(amount: str, names: Sequence[str], language: Language, *, one: bool) -> str:
     singular, plural, cent, cents, gender = names
     whole, point, decimals = language.plain(amount).partition(".")
+    whole = whole or "0"
     if not cent or (point and len(decimals) != 2):
         single = one or (language.is_one(amount))
         return language.joined([language.number(amount, gender), singular if single else plural])
@@ -104,7 +142,7 @@ def _exact(amount: str, names: Sequence[str], language: Language, *, one: bool) 
         said.append(
             language.joined([language.cardinal(small, "m"), cent if small == "1" else cents])
         )
-    return f" {language.word('cents_join')} ".join(said)
+    return language.between(said[0], "cents_join", said[1]) if len(said) > 1 else said[0]
 
 
 def _is_adjective(found: re.Match[str], language: Language) -> bool:

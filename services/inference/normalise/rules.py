@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from services.inference.normalise.language import Language
+from services.inference.normalise.spoken import in_word
 
 Say: TypeAlias = Callable[[re.Match[str], Language], str | None]
 """What is said for a match; None if it is not what it looked like."""
@@ -48,7 +49,13 @@ def number(language: Language) -> str:
     group = f"[{language.tables['group']}]"
     sizes = rf"\d{{1,3}}(?:{group}\d{{3}})+"
     if language.tables["decimal"] == ".":
-        sizes = rf"(?:{sizes}(?!\d|,\d)|\d{{1,2}}(?:,\d{{2}})+,\d{{3}})"
+        # Groups as in India, with spaces or apostrophes, and with points as on the continent.
+        others = (
+            r"\d{1,2}(?:,\d{2})+,\d{3}|\d{1,2}(?:[ ]\d{3}){2,}|\d{1,3}[ ]000"
+            r"|\d{1,3}(?:['\u00a0\u202f]\d{3})+"
+        )
+        pointed = r"\d{1,3}(?:\.\d{3})+,\d{1,2}|[1-9]\d{0,2}(?:\.\d{3}){2,3}(?!\.\d)"
+        sizes = rf"(?:(?:{pointed})(?!\d)|{sizes}(?!\d|,\d)|(?:{others}))"
         decimals = r"(?:\.\d+)?"
     else:  # a point before three digits is a thousand there, any other one is meant as decimal
         decimals = r"(?:,\d+|\.\d{1,2}(?!\d)|\.\d{4,})?"
@@ -63,7 +70,7 @@ def is_after_word(found: re.Match[str]) -> bool:
 
 def is_word(character: str) -> bool:
     """Whether it belongs to a word in a language that puts spaces between them."""
-    return character.isalnum() and not "\u3040" <= character <= "\u9fff"
+    return in_word(character) and not "\u3040" <= character <= "\u9fff"
 
 
 def ends_text(found: re.Match[str]) -> bool:

@@ -12,9 +12,13 @@ from services.inference.normalise import (
     acronyms,
     addresses,
     characters,
+    codes,
     dates,
+    fractions,
+    markup,
     money,
     numbers,
+    romans,
     symbols,
     times,
     units,
@@ -23,9 +27,12 @@ from services.inference.normalise.language import Language, language
 from services.inference.normalise.rules import Rule
 from services.inference.normalise.spoken import Spoken, Writer
 
+_SIGNS: Final = "⁰¹²³⁴-⁹ⁿ₀-₉½⅓⅔¼¾⅕-⅞①-⓿❶-➓Ⅰ-ⅿ"
+"""What is a letter or a digit to Python and a sign to us."""
+
 # What may begin something that is not said as it is written; lower case words are passed quickly.
 _CANDIDATE: Final = re.compile(
-    r"[^\W\d_⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]+|[\d⁰¹²³⁴-⁹₀-₉½⅓⅔¼¾⅕-⅞]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£.>])|--|_"
+    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£.>])|--|_|!(?=[\[=])|:(?=:[\da-f])"
 )
 
 
@@ -47,9 +54,9 @@ _CANDIDATE_UNSPACED: Final = re.compile(_CANDIDATE.pattern, re.ASCII)
 _PLAIN: Final = re.compile(r"[A-ZÀ-Þ]?[a-zß-öø-ÿ]+(?=[\s,;!?…)\"”»'’]|[.:](?:\s|$)|$)")
 _HEAD: Final = re.compile(r"[^\W\d_]+")
 _TABLES: Final = (
-    *("before_number", "before_name", "anywhere", "street_or_saint", "numbered", "reigns"),
-    *("versioned", "called", "named", "acronyms", "months", "month_short", "weekday_short"),
-    *("currencies", "codes"),
+    *("before_number", "before_name", "before_roman", "anywhere", "street_or_saint", "numbered"),
+    *("numbered_ordinal", "reigns", "versioned", "named", "acronyms", "months", "month_short"),
+    *("weekday_short", "currencies", "codes", "hours", "roman_heads"),
 )
 
 _SIGNED: Final = re.compile(r"[ ]?(?=\.?\d|[$€£])")
@@ -60,12 +67,18 @@ def _rules(code: str) -> dict[str, tuple[Rule, ...]]:
     """The rules of a language by what they start with."""
     words = language(code)
     every = [
+        *markup.rules(words),
         *(characters.rules(words) if words.spaced else ()),
         *addresses.rules(words),
+        *codes.rules(words),
+        *romans.rules(words),
         *dates.rules(words),
         *times.rules(words),
         *money.rules(words),
+        *numbers.ordinals(words),
         *units.rules(words),
+        *codes.phones(words),
+        *fractions.rules(words),
         *numbers.rules(words),
         *abbreviations.rules(words),
         *acronyms.rules(words),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -62,9 +63,9 @@ class Writer:
     def replace(self, start: int, end: int, spoken: str) -> None:
         """Say `spoken` for these characters, and all before them as they stand."""
         self._copy(start)
-        if self._spaced and _is_word(self._last) and _is_word(spoken[:1]):
+        if self._spaced and in_word(self._last) and in_word(spoken[:1]):
             spoken = f" {spoken}"
-        if self._spaced and _is_word(spoken[-1:]) and _is_word(self._source[end : end + 1]):
+        if self._spaced and in_word(spoken[-1:]) and in_word(self._source[end : end + 1]):
             spoken = f"{spoken} "
         self._add(spoken, start, end, exact=False)
 
@@ -85,5 +86,6 @@ class Writer:
             self._length, self._last = past, spoken[-1]
 
 
-def _is_word(character: str) -> bool:
-    return character.isalnum()
+def in_word(character: str) -> bool:
+    """Whether it is a part of a word: a letter, a digit, or what is written over and under one."""
+    return character.isalnum() or unicodedata.category(character or " ")[0] == "M"

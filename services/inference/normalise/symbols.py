@@ -6,31 +6,38 @@ import re
 from typing import Final
 
 from services.inference.normalise.language import Language
+from services.inference.normalise.numbers import POWERS
 from services.inference.normalise.rules import Rule, is_after_word, is_word, rule
 
-_POWERS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
-
-
+_OPERATORS: Final = {
+    "!=": "≠", ">=": "≥", "<=": "≤", "==": "=", "===": "=", "&&": "&",
+}  # fmt: skip
 _MAY_STAND_APART: Final = "~≈±#§№"
 
 
 def rules(language: Language) -> list[Rule]:
     """Powers, arrows, dashes, single signs."""
     return [
-        rule("z", r"\^\(?(-?\d{1,3})\)?|([⁻]?[⁰¹²³⁴-⁹]{1,4})", _power),
+        rule("s", r"[!<>]=|={2,3}|&&", _operator),
+        rule("s", r"\|\|", _either),
+        rule("s", r"<-(?=\d)", _below),
+        rule("z", r"([⁰¹²³⁴-⁹]{0,2})([⁺⁻])(?![⁰¹²³⁴-⁹])", _charge),
+        rule("z", r"\^\{?([A-Za-z])\}?(?!\w)", _power_of_letter),
+        rule("zl", r"\^\{?\(?(-?\d{1,3})\)?\}?|([⁻]?[⁰¹²³⁴-⁹]{1,4}|ⁿ)", _power),
         rule("z", r"[₀-₉]{1,4}", _index),
         rule("z", r"-{2,}>?|=>|->|<-", _arrow),
         rule("z", r"[*×·x](?=[ ]?\d)", _times),
         rule("z", r"-(?=\d)", _hyphen),
         rule("z", r"/(?=[ ]\d)", _divided),
         rule("z", r"[^\w\s]", _sign),
+        rule("l", r"[ºª](?!\w)", _sign),
     ]
 
 
 def prefix(text: str, at: int, language: Language) -> str | None:
     """What a sign directly before a number is called there: minus, about, number."""
     before = text[at - 1 : at] if at else ""
-    if is_word(before) or before in (")", "]", text[at]):
+    if is_word(before) or before in (")", "]", "'", "′", text[at]):
         return None
     if text[at + 1 : at + 2] == " " and text[at] not in _MAY_STAND_APART:
         return None
@@ -39,18 +46,54 @@ def prefix(text: str, at: int, language: Language) -> str | None:
 
 
 def _power(found: re.Match[str], language: Language) -> str | None:
-    if not found.string[found.start() - 1 : found.start()].strip() and not found[1]:
-        return None
-    exponent = (found[1] or found[2]).translate(_POWERS)
+    exponent = (found[1] or found[2]).translate(POWERS)
+    if not is_word(found.string[found.start() - 1 : found.start()]) and not is_after_word(found):
+        # The mass of an isotope: ¹⁴C.
+        return language.cardinal(exponent) if exponent.isdecimal() and found[2] else None
+    gap = " " if language.spaced and found.string[found.start() - 1] in ")]}" else ""
     named: str | None = language.table("powers").get(exponent)
     if named is not None:
-        return named
-    minus = f"{language.word('minus')} " if exponent[0] == "-" else ""
-    return f"{language.word('power')} {minus}{language.cardinal(exponent.lstrip('-'))}"
+        return f"{gap}{named}"
+    digits = exponent.lstrip("-")
+    number = language.cardinal(digits) if digits.isdecimal() else digits
+    minus = language.word("minus") if exponent[0] == "-" else ""
+    if not language.spaced:
+        return language.word("power_of").format(f"{minus}{number}")
+    return gap + language.joined([language.word("power"), minus, number])
+
+
+def _power_of_letter(found: re.Match[str], language: Language) -> str | None:
+    """e^x."""
+    if not is_after_word(found) or not language.spaced:
+        return None
+    return f"{language.word('power')} {found[1]}"
+
+
+def _charge(found: re.Match[str], language: Language) -> str | None:
+    """Na⁺, SO₄²⁻."""
+    if not found.string[found.start() - 1 : found.start()].strip():
+        return None
+    number = found[1].translate(POWERS)
+    sign = language.word("plus" if found[2] == "⁺" else "minus")
+    return language.joined([language.cardinal(number) if number else "", sign])
+
+
+def _operator(found: re.Match[str], language: Language) -> str | None:
+    name: str | None = language.table("signs").get(_OPERATORS[found[0]])
+    return name
+
+
+def _either(_found: re.Match[str], language: Language) -> str:
+    return language.word("or")
+
+
+def _below(found: re.Match[str], language: Language) -> str:
+    """x<-5 is no arrow."""
+    return f"{language.table('signs')['<']} {language.word('minus')}"
 
 
 def _index(found: re.Match[str], language: Language) -> str:
-    return language.cardinal(found[0].translate(_POWERS))
+    return language.cardinal(found[0].translate(POWERS))
 
 
 def _arrow(found: re.Match[str], language: Language) -> str:

@@ -14,7 +14,13 @@ _CLOCK = r"([01]?\d|2[0-4])"
 
 def rules(language: Language) -> list[Rule]:
     """Times with a half of the day, times without, ratios."""
+    after = language.tables.get("clock_end", "")
+    plain = rf"{_CLOCK}:([0-5]\d)"
     made = [
+        rule("d", rf"{plain}[ ]?[-–—][ ]?{plain}(?![:\d]|[ ]?[aApP]\.?[mM]){after}", _clocks),
+        rule("d", r"(\d{1,2}):([0-5]\d)[.,](\d{1,3})(?![\d:]|[.,]\d)", _lap),
+        rule("d", rf"{_CLOCK}\.([0-5]\d)(?![\d.,]\d|[ ]?[%€]|\d)", _pointed),
+        rule("l", r"(?:UTC|GMT)[+−-]\d{1,2}(?!\d)", _zone),
         rule(
             "d",
             rf"{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}?[ ]?[-–—][ ]?{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}",
@@ -24,14 +30,14 @@ def rules(language: Language) -> list[Rule]:
         rule(
             "d",
             rf"{_CLOCK}:([0-5]\d)(?::([0-5]\d)(?:\.\d{{1,6}})?)?"
-            r"(Z(?!\w))?(?:[ ]h(?!\w))?(?![:\d]|\.\d)",
+            rf"(Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?(?:[ ]h(?!\w))?(?![:\d]|\.\d){after}",
             _clock,
         ),
         rule("d", r"(\d{1,5}):(\d{1,3}(?:,\d{3})+|\d{1,5})(?![:\d]|\.\d)", _ratio),
     ]
     optional = "?" if language.family in ("fr", "pt") else ""  # elsewhere 5h are five hours
     hours = rf"{_CLOCK}[ ]?h[ ]?([0-5]\d){optional}"
-    end = r"(?!\w|[ ]?(?:min|m|s)(?!\w))"
+    end = r"(?!\w|/\d|[ ]?(?:min|m|s)(?!\w))"
     made.insert(0, rule("d", rf"{hours}(?:[ ]?[-–][ ]?{hours})?{end}", _hours))
     return made
 
@@ -49,6 +55,48 @@ def _half(found: re.Match[str], language: Language) -> str:
     return f"{_named(hour, minute, language)} {_half_of_day(half, language)}{_end(found)}"
 
 
+def _clocks(found: re.Match[str], language: Language) -> str:
+    """9:00-17:00."""
+    hour, minute, last_hour, last_minute = found.groups()
+    return up_to(
+        _on_the_clock(hour, minute, language),
+        _on_the_clock(last_hour, last_minute, language),
+        language,
+    )
+
+
+def _lap(found: re.Match[str], language: Language) -> str:
+    """1:23.456, minutes and seconds."""
+    minutes, seconds, parts = found.groups()
+    said = [_hour(minutes, language), _minutes(seconds, language)] if int(minutes) else []
+    rest = [language.word("point"), language.digits(parts)]
+    return language.joined([*(said or [language.cardinal(str(int(seconds)))]), *rest])
+
+
+def _pointed(found: re.Match[str], language: Language) -> str | None:
+    """alle 14.30: where a word in front says that it is a time."""
+    words = tuple(f"{word} " for word in language.tables.get("hours", ()))
+    before = found.string[max(0, found.start() - 8) : found.start()].lower()
+    if not words or not before.endswith(words):
+        return None
+    return _on_the_clock(found[1], found[2], language)
+
+
+def _zone(found: re.Match[str], language: Language) -> str:
+    """UTC+2, GMT-5."""
+    return f"{language.letters(found[0][:3])} {_offset(found[0][3:], language)}"
+
+
+def _offset(written: str, language: Language) -> str:
+    """`plus two`, `minus five thirty` for +02:00 and -05:30."""
+    sign = language.word("plus" if written[0] == "+" else "minus")
+    hours, minutes = written[1:3].rstrip(":"), written[3:].lstrip(":")
+    said = [sign, language.cardinal(hours.lstrip("0") or "0")]
+    if int(minutes or 0):
+        said.append(language.cardinal(minutes.lstrip("0")))
+    return " ".join(said)
+
+
 def _half_of_day(letter: str, language: Language) -> str:
     name: str = language.table("half_days")[letter.lower()]
     return name
@@ -62,6 +110,8 @@ def _end(found: re.Match[str]) -> str:
 def _named(hour: str, minute: str | None, language: Language) -> str:
     """`three oh five`; the hour alone where there are no minutes."""
     said = _hour(hour, language)
+    if minute and int(minute) and language.family != "en":
+        return _with_hours(hour, minute, language)
     if minute and int(minute):
         said = language.joined([said, _minutes(minute, language)])
     return said
@@ -84,7 +134,10 @@ def _clock(found: re.Match[str], language: Language) -> str:
         name = language.tables["second_names"][0 if second == "01" else 1]
         amount = language.cardinal(second.lstrip("0") or "0")
         said = language.joined([said, language.word("and"), amount, name])
-    return said + (f" {language.letters('UTC')}" if zulu else "")
+    if not zulu:
+        return said
+    offset = "" if zulu == "Z" or not int(zulu[1:].replace(":", "")) else _offset(zulu, language)
+    return f"{said} {language.letters('UTC')} {offset}".rstrip()
 
 
 def _on_the_clock(hour: str, minute: str, language: Language) -> str:
@@ -107,8 +160,11 @@ def _hours(found: re.Match[str], language: Language) -> str:
 
 def _with_hours(hour: str, minute: str, language: Language) -> str:
     """`douze heures trente`: the language's own pattern, with minutes and without."""
+    midnight: str | None = language.table("clock").get("midnight")
+    if midnight and hour == "00" and not int(minute):
+        return midnight
     said = _hour(hour, language)
-    one = "one" if int(hour) == 1 else "many"
+    one = "one" if int(hour) == 1 or (language.family == "fr" and not int(hour)) else "many"
     if not int(minute):
         template: str = language.table("clock")[one]
         return template.format(hour=said)
@@ -117,6 +173,5 @@ def _with_hours(hour: str, minute: str, language: Language) -> str:
 
 
 def _ratio(found: re.Match[str], language: Language) -> str:
-    return up_to(
-        language.cardinal(found[1]), language.cardinal(found[2].replace(",", "")), language
-    )
+    pair = language.cardinal(found[1]), language.cardinal(found[2].replace(",", ""))
+    return language.between(pair[0], "ratio", pair[1])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from services.inference.normalise.fractions import FRACTIONS, fraction
 from services.inference.normalise.language import Language
-from services.inference.normalise.numbers import FRACTIONS, fraction, up_to, year_or_number
-from services.inference.normalise.rules import DASH, Rule, any_of, number, rule
+from services.inference.normalise.numbers import up_to, year_or_number
+from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word, number, rule
 
 
 def rules(language: Language) -> list[Rule]:
@@ -15,21 +16,42 @@ def rules(language: Language) -> list[Rule]:
     n = number(language)
     scales = any_of(language.table("scales"))
     apart, attached = language.table("units"), language.table("attached_units")
-    quantity = rf"({n})(?:{DASH}({n}))?"
+    quantity = rf"({n})(?:(?:[ ]?{any_of(apart)})?{DASH}({n}))?"
+    slashed = any_of(name for name in apart if "/" in name and name[0].isascii())
     end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°]|/(?!\d)|['’]s)"
     # The point of a unit that is written short, inside a sentence.
-    point = r"(?:\.(?=[ ][a-z]|[,;]))?"
+    point = r"(?:\.(?=[ ][a-z\d]|[,;]))?"
     sides = r"(\d{1,5}(?:[ ]?[x×][ ]?\d{1,5}){1,3})"
     made = [
-        rule("d", rf"{sides}(?:[ ]?({any_of(apart)}))?(?!\w)", _by),
+        rule(
+            "d",
+            r"(\d{1,3})°[ ]?(\d{1,2})['’′](?:[ ]?(\d{1,2}(?:\.\d{1,3})?)(?:[\"”″]|''))?"
+            r"(?:[ ]?([NSEW])(?!\w))?",
+            _angle,
+        ),
+        rule("d", rf"{sides}(?:[ ]?({any_of(apart)}))?(?![\w^])", _by),
+        rule(
+            "d",
+            r"(\d{1,4}(?:\.\d{1,3})?)[ ]in"
+            r"(?=[ ](?:long|wide|tall|high|deep|thick|across|of rain)(?!\w))",
+            _inches_long,
+        ),
+        rule(
+            "d", rf"({n})[ ]?m(?=[ ]{any_of(language.tables.get('counted', ()))}(?!\w))", _millions
+        ),
+        rule("d", r"(\d{1,3})([hj])/(\d{1,2})(?!\w)", _out_of_all),
+        rule("l", rf"({slashed})(?![\w/])", _unit_alone),
         rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
-        rule("d", r"(\d{1,2})[ ]?ft\.?[ ]?(\d{1,2})[ ]?in(?!\w)(?:\.(?=[ ][a-z]))?", _feet),
+        rule("d", r"(\d{1,2})[ ]?ft\.?[ ]?(\d{1,2})[ ]?in(?!\w)(?:\.(?=[ ][a-z]|[,;]))?", _feet),
         rule("d", r"(\d{1,3})[\"”″](?=[ ][a-z])", _inches),
+        rule("d", r"(\d{1,3}/\d{1,3})[\"”″](?=[ ][a-z])", _part_of_inch),
+        rule("d", rf"({n})/({any_of(language.tables.get('rates', ()))})(?!\w)", _rate),
         rule(
             "ds", rf"(\d{{1,3}}/\d{{1,3}}|[½⅓⅔¼¾])[ ]?({any_of(apart)})(?![\w/]){point}", _part_of
         ),
         rule("d", rf"{quantity}[ \u00a0\u202f]?({any_of(apart)}){end}{point}", _measure),
         rule("d", rf"{quantity}({any_of(attached)}){end}", _measure),
+        rule("d", rf"({n})[ ]K(?!\w)", _kelvin),
         rule("d", rf"({n})[ ]?({scales})(?!\w)", _scaled),
     ]
     # 1h30m: units of time in a row are one amount.
@@ -49,6 +71,8 @@ def _scaled(found: re.Match[str], language: Language) -> str | None:
     after = found.string[found.end() : found.end() + 2]
     if sign in ("k", "K") and len(number_) < 3:
         return None  # 4K, 10k: said as they are written
+    if sign == "T" and found[0][-2] == " ":
+        return None  # a tablespoon
     if sign == "B" and not after[1:].islower():
         return None  # 221B Baker Street, seat 12B
     return f"{language.number(number_)} {language.table('scales')[sign]}"
@@ -61,6 +85,12 @@ def names_of(unit: str, language: Language) -> Sequence[str]:
     return names
 
 
+def each(unit: str, language: Language) -> str:
+    """`per day`; all'ora, where the language has a word of its own for it."""
+    phrase: str | None = language.table("each").get(unit)
+    return phrase or language.joined([language.word("per"), names_of(unit, language)[0]])
+
+
 def _measure(found: re.Match[str], language: Language) -> str | None:
     first, last, unit, per = found.groups()
     singular, plural, gender = names_of(unit, language)
@@ -70,7 +100,7 @@ def _measure(found: re.Match[str], language: Language) -> str | None:
     name = singular if last is None and language.is_one(first) else plural
     said = name.format(said) if "{}" in name else language.joined([said, name])
     if per:
-        said += f" {language.word('per')} {names_of(per, language)[0]}"
+        said = language.joined([said, each(per, language)])
     return said
 
 
@@ -80,7 +110,8 @@ def _by(found: re.Match[str], language: Language) -> str:
     equals = found.string.startswith(("=", " ="), found.end())
     is_product = equals or ("×" in found[1] and max(map(len, sides)) < 3 and not found[2])
     word = language.word("times" if is_product else "by")
-    said = f" {word} ".join(map(_side, sides, [language] * len(sides)))
+    gap = " " if language.spaced else ""
+    said = f"{gap}{word}{gap}".join(map(_side, sides, [language] * len(sides)))
     return language.joined([said, names_of(found[2], language)[1]]) if found[2] else said
 
 
@@ -96,7 +127,64 @@ def _part_of(found: re.Match[str], language: Language) -> str | None:
             map(language.number, FRACTIONS.get(found[1], found[1]).split("/"))
         )
         return f"{pair} {names_of(found[2], language)[1]}"
-    return f"{part} {language.word('part_of')}{names_of(found[2], language)[0]}"
+    link, name = language.word("part_of"), names_of(found[2], language)[0]
+    if language.family == "en" and name[0] in "aeio":
+        link = "of an "
+    return f"{part} {link}{name}"
+
+
+def _part_of_inch(found: re.Match[str], language: Language) -> str | None:
+    part = fraction(found[1], language) if language.family == "en" else None
+    return f"{part} inch" if part else None
+
+
+def _rate(found: re.Match[str], language: Language) -> str:
+    """3/day, 5/wk."""
+    return f"{language.number(found[1])} {each(found[2], language)}"
+
+
+def _angle(found: re.Match[str], language: Language) -> str | None:
+    """40° 26′ 46″ N."""
+    names = language.tables.get("durations")
+    if not names:
+        return None
+    degrees, minutes, seconds, way = found.groups()
+    said = [f"{language.number(degrees)} {names_of('°', language)[1]}"]
+    for amount, unit in ((minutes, names[1][-1]), (seconds, names[2][-1])):
+        if amount:
+            said.append(f"{language.number(amount)} {names_of(unit, language)[1]}")
+    compass = language.table("compass").get(way or "")
+    return " ".join([*said, compass] if compass else said)
+
+
+def _inches_long(found: re.Match[str], language: Language) -> str | None:
+    if language.family != "en":
+        return None
+    return f"{language.number(found[1])} {names_of('in.', language)[not language.is_one(found[1])]}"
+
+
+def _millions(found: re.Match[str], language: Language) -> str:
+    """5m users."""
+    return f"{language.number(found[1])} {language.table('scales')['M']}"
+
+
+def _out_of_all(found: re.Match[str], language: Language) -> str | None:
+    """24h/24 and 7j/7 in French."""
+    if language.family != "fr":
+        return None
+    amount = f"{language.cardinal(found[1], 'f')} {names_of(found[2], language)[1]}"
+    return f"{amount} {language.word('out_of')} {language.cardinal(found[3])}"
+
+
+def _unit_alone(found: re.Match[str], language: Language) -> str | None:
+    """Speed in km/h."""
+    return None if is_after_word(found) else names_of(found[1], language)[1].replace("{}", "")
+
+
+def _kelvin(found: re.Match[str], language: Language) -> str | None:
+    """300 K; 300K is 300,000."""
+    name: str | None = language.tables.get("kelvin")
+    return f"{language.number(found[1])} {name}" if name else None
 
 
 def _feet(found: re.Match[str], language: Language) -> str | None:

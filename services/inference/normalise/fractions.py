@@ -1,0 +1,130 @@
+"""Fractions and what is out of something: 1/2, ½, 2 3/4, 4.5/5, 24/7. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from services.inference.normalise.language import Language
+from services.inference.normalise.rules import Rule, rule
+
+FRACTIONS: Final = dict(
+    zip(
+        "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞",
+        "1/2 1/3 2/3 1/4 3/4 1/5 2/5 3/5 4/5 1/6 5/6 1/8 3/8 5/8 7/8".split(),
+        strict=True,
+    )
+)
+
+_OUT_OF: Final = ("10", "100")
+_RATINGS: Final = ("24/7", "50/50", "9/11", "20/20")
+_NO_DENOMINATORS: Final = frozenset(range(13, 32)) - {16, 20, 24, 25, 30}
+_NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})")
+
+
+def rules(_language: Language) -> list[Rule]:
+    """Signs, whole numbers with a fraction, fractions, ratings."""
+    return [
+        rule("ds", rf"(?:(\d{{1,9}})[ ]?)?([{''.join(FRACTIONS)}])", _fraction_sign),
+        rule("d", r"(\d{1,4}) (\d{1,2}/\d{1,2})(?![/\d])", _mixed),
+        rule("d", r"(\d{1,4})/(\d{1,4})(?![/\d])", _fraction),
+        rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3})(?![/\d])", _rating),
+    ]
+
+
+def _gender(found: re.Match[str], language: Language) -> str:
+    """Of the noun behind; "" if there is none."""
+    noun = _NOUN.match(found.string, found.end())
+    if noun is None or "feminine" not in language.tables:
+        return ""
+    return "f" if re.search(language.tables["feminine"], noun[1]) else "m"
+
+
+def _fraction_sign(found: re.Match[str], language: Language) -> str:
+    numerator, _, denominator = FRACTIONS[found[2]].partition("/")
+    gender = _gender(found, language)
+    said = _with_whole(found[1], numerator, denominator, language, gender)
+    return said or _over(numerator, denominator, language)
+
+
+def _mixed(found: re.Match[str], language: Language) -> str | None:
+    numerator, _, denominator = found[2].partition("/")
+    if int(numerator) >= int(denominator):
+        return None
+    return _with_whole(found[1], numerator, denominator, language, _gender(found, language))
+
+
+def _with_whole(
+    whole: str | None, numerator: str, denominator: str, language: Language, gender: str
+) -> str | None:
+    part = _part(numerator, denominator, language, "" if whole else gender)
+    if not whole or part is None:
+        return part
+    if numerator == "1" and denominator == "2" and language.table("and_a_half"):
+        pattern = language.table("and_a_half")
+        said: str = pattern.get(whole, pattern[""])
+        return said.format(language.cardinal(whole))
+    if numerator == "1" and language.spaced:  # one and a half, dos y medio
+        half = language.table("half").get(gender) if denominator == "2" else None
+        part = half or ("a " if language.family == "en" else "") + part.partition(" ")[2]
+    return language.between(language.cardinal(whole, gender), "and", part)
+
+
+def _over(numerator: str, denominator: str, language: Language, word: str = "over") -> str:
+    pair = [language.cardinal(numerator), language.cardinal(denominator)]
+    return language.between(pair[0], word, pair[1])
+
+
+def _rating(found: re.Match[str], language: Language) -> str:
+    """4.5/5."""
+    return language.between(language.number(found[1]), "out_of", language.cardinal(found[2]))
+
+
+def _fraction(found: re.Match[str], language: Language) -> str | None:
+    if found.string[found.start() - 1 : found.start()] == "/":
+        return None
+    numerator, denominator = found[1], found[2]
+    if found[0] in _RATINGS:
+        return language.joined([language.cardinal(numerator), language.cardinal(denominator)])
+    if not language.spaced:
+        return _date(int(numerator), int(denominator), language) or _part(
+            numerator, denominator, language
+        )
+    if numerator == denominator or denominator in _OUT_OF:
+        return _over(numerator, denominator, language, "out_of")
+    said = None
+    if int(numerator) < int(denominator):
+        said = _part(numerator, denominator, language, _gender(found, language))
+    return said or _over(numerator, denominator, language)
+
+
+def _date(month: int, day: int, language: Language) -> str | None:
+    """4/1 and 11/29 are days in Chinese and Japanese; 3/4 and 7/24 are not."""
+    if not 0 < month < 13 or not (0 < day < month or day in _NO_DENOMINATORS):
+        return None
+    return f"{language.tables['months'][month - 1]}{language.cardinal(str(day))}日"
+
+
+def fraction(text: str, language: Language) -> str | None:
+    """`three quarters` for 3/4 and ¾; None where the language has no name for it."""
+    numerator, _, denominator = FRACTIONS.get(text, text).partition("/")
+    return _part(numerator, denominator, language)
+
+
+def _part(numerator: str, denominator: str, language: Language, gender: str = "") -> str | None:
+    """`three quarters`; None where the language has no name for such a part here."""
+    if not language.spaced:
+        return (
+            f"{language.cardinal(denominator)}{language.word('part')}{language.cardinal(numerator)}"
+        )
+    names = language.table("fractions").get(denominator)
+    if names is None:
+        return None
+    one = numerator == "1"
+    if one and denominator == "2" and gender:
+        half: str | None = language.table("half").get(gender)
+        if half is not None:
+            return half
+    if one and denominator == "2" and language.table("and_a_half"):
+        return str(names[0])
+    return f"{language.cardinal(numerator, 'm')} {names[0] if one else names[1]}"
