@@ -130,8 +130,6 @@ def _squared(found: re.Match[str], language: Language) -> str:
 
 
 def _greek(found: re.Match[str], language: Language) -> str | None:
-    if "Ͱ" <= found.string[found.start() - 1 : found.start()] <= "Ͽ":
-        return None  # inside a Greek word
     name: str | None = language.table("greek").get(found[0])
     return name
 

@@ -6,7 +6,7 @@ import re
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to
-from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
+from services.inference.normalise.rules import Rule, any_of, ends_text, is_after_word, rule
 
 _YEAR = r"(1\d{3}|20\d{2}|2[1-9]\d{2})"
 
@@ -46,7 +46,7 @@ def rules(language: Language) -> list[Rule]:
     made.append(rule("l", rf"({weekdays}){near}", _weekday))
     made.append(rule("l", rf"({weekdays})\.?[-–]({weekdays})\.?(?!\w)", _weekdays))
     made.append(rule("l", rf"({weekdays})(?!\w)", _another_weekday))
-    made.append(rule("l", rf"({months})\.?[-–/]({months})\.?(?!\w)", _months_between))
+    made.append(rule("l", rf"({months})\.?([-–/])({months})\.?(?!\w)", _months_between))
     return made
 
 
@@ -138,7 +138,8 @@ def _month(found: re.Match[str], language: Language) -> str | None:
 
 def _weekdays(found: re.Match[str], language: Language) -> str:
     names = language.table("weekday_short")
-    return up_to(names[found[1]], names[found[2]], language)
+    said = up_to(names[found[1]], names[found[2]], language)
+    return said + ("." if found[0].endswith(".") and ends_text(found) else "")
 
 
 def _weekday(found: re.Match[str], language: Language) -> str | None:
@@ -153,9 +154,11 @@ def _another_weekday(found: re.Match[str], language: Language) -> str | None:
     return _weekday(found, language) if re.search(rf"{names}\.?[ ]?[&/][ ]?$", before) else None
 
 
-def _months_between(found: re.Match[str], language: Language) -> str | None:
-    names = _months(language)
-    return up_to(names[found[1]], names[found[2]], language)
+def _months_between(found: re.Match[str], language: Language) -> str:
+    """Jan-Mar, and Apr/May beside each other."""
+    first, mark, last = _months(language)[found[1]], found[2], _months(language)[found[3]]
+    said = f"{first} {last}" if mark == "/" else up_to(first, last, language)
+    return said + ("." if found[0].endswith(".") and ends_text(found) else "")
 
 
 def _short_year(found: re.Match[str], language: Language) -> str | None:
