@@ -18,6 +18,11 @@ with warnings.catch_warnings():
     from misaki.cutlet import Cutlet, Word
 
 _LATIN: Final = re.compile(r"[A-Za-z]+(?:[ '-][A-Za-z]+)*")
+_KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fc]+")
+_SAME_KANJI: Final = str.maketrans(
+    "髙﨑𠮷濵濱邉邊齋齊德槗惠澤圓國", "高崎吉浜浜辺辺斎斉徳橋恵沢円国"
+)
+"""Forms of names' characters that dictionaries do not have."""
 MOST_WORDS: Final = 24
 _KNOWN_TYPE: Final = 6  # MeCab's class for words in kana and kanji
 
@@ -44,7 +49,7 @@ class Japanese:
 
     def tokens(self, spoken: Spoken, _lang: str) -> list[Token]:
         """Places are characters of `spoken.text`."""
-        text = spoken.text
+        text = spoken.text.translate(_SAME_KANJI)
         found: list[Token] = []
         start = 0
         for part in _LATIN.finditer(text):
@@ -58,10 +63,7 @@ class Japanese:
 
     def _japanese(self, text: str, start: int, end: int) -> Iterator[Token]:
         self._cutlet.surfaces = []
-        words = [
-            Word(w.surface, _reading(w), w.char_type if w.is_unk else _KNOWN_TYPE)
-            for w in self._cutlet.tagger(text[start:end])
-        ]
+        words = self._words(text[start:end])
         # misaki takes a time that grows with the cube of the number of words.
         said = [
             token
@@ -77,6 +79,31 @@ class Japanese:
             if not is_word and phonemes.isalnum():
                 phonemes = ""
             yield Token(phonemes, bool(token.space), at, min(cursor, end), is_word)
+
+    def _words(self, text: str) -> list[Word]:
+        """Words with their readings; one that no dictionary has is read character by character."""
+        found = [
+            Word(w.surface, _reading(w), w.char_type if _is_unreadable(w) else _KNOWN_TYPE)
+            for w in self._cutlet.tagger(text)
+        ]
+        return [
+            part
+            for word in found
+            for part in (
+                map(self._character, word.surface)
+                if word.char_type != _KNOWN_TYPE and len(word.surface) > 1
+                else (word,)
+            )
+        ]
+
+    def _character(self, character: str) -> Word:
+        (word,) = self._cutlet.tagger(character)
+        return Word(character, _reading(word), word.char_type if word.is_unk else _KNOWN_TYPE)
+
+
+def _is_unreadable(word: Any) -> bool:
+    """Whether nobody knows how it is said: a word that no dictionary has, unless it is in kana."""
+    return bool(word.is_unk) and _KANA.fullmatch(word.surface) is None
 
 
 def _reading(word: Any) -> str:

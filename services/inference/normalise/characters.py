@@ -30,8 +30,8 @@ _LATIN: Final = r"A-Za-zªºⁿÀ-ɏḀ-ỿ"
 _LIKE_LATIN: Final = r"\u0400-\u052f\ufb00-\ufb06"
 _SCRIPTS: Final = {
     "hi": r"\u0900-\u097f",
-    "ja": r"\u3005\u3040-\u30ff\u3400-\u9fff",
-    "zh": r"\u3400-\u9fff",
+    "ja": r"\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+    "zh": r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
 }
 
 

@@ -16,6 +16,7 @@ from services.inference.text import Pronouncer
 from services.inference.vocabulary import QUOTES, symbols
 from services.inference.word_times import joined
 from tests.doubles.engines import pronouncer
+from tests.unit.inference.test_normalise import CASES
 
 SENTENCES = {
     "en-us": "Dr. Lee paid $5 for 2 GPUs.",
@@ -81,6 +82,9 @@ def test_only_symbols_that_the_model_knows_come_out(lang: str) -> None:
         ("zh", "你好。", "ni↓xau↓ ."),
         ("zh", "OK，GPU", "ˌOkˈA , ʤˈi pˈi jˈu"),
         ("ja", "AIです", "eː ai desɨ"),
+        # A word in kana that no dictionary has, and forms of characters that it has not.
+        ("ja", "イチニサンヨン", "iʨiɲisaɴjoɴ"),
+        ("ja", "髙橋さんと﨑山", "takahaɕi saɴ to sakʲijama"),
     ],
 )
 def test_what_it_sounds_like(lang: str, text: str, wanted: str) -> None:
@@ -88,6 +92,17 @@ def test_what_it_sounds_like(lang: str, text: str, wanted: str) -> None:
     if missing is not None:
         pytest.skip(missing)
     assert phonemes(text, lang).strip() == wanted
+
+
+def test_whatever_is_written_is_heard_and_marked_in_order(lang: str) -> None:
+    """Of each case of the table every word has a sound, and a place behind the one before it."""
+    for text in (clean(case["text"]) for case in CASES if case["lang"] == lang):
+        words = [token for token in pronouncer().pronounce(text, lang) if token.is_word]
+        assert all(word.phonemes for word in words), text
+        ends = 0
+        for start, end, _, _ in joined((word.start, word.end, 0.0, 0.0) for word in words):
+            assert ends <= start < end <= len(text), text
+            ends = end
 
 
 def test_letters_are_said_by_their_names_and_the_sentence_still_ends() -> None:
