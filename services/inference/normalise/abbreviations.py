@@ -18,7 +18,7 @@ def rules(language: Language) -> list[Rule]:
         rule("l", rf"({any_of(before_number)})(?=[ ]?#?\d)", _Short(before_number)),
         rule(
             "l",
-            rf"({any_of(before_name)})(?:(?<=-)|(?=[ ]))(?=[ ]*[^\W\d_a-z])",
+            rf"(?!S\.[ ]\w\.)({any_of(before_name)})(?:(?<=-)|(?=[ ]))(?=[ ]*[^\W\d_a-z])",
             _Short(before_name),
         ),
         rule("l", rf"({any_of(anywhere)})(?!\w)", _Short(anywhere), re.IGNORECASE),

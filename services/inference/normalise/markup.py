@@ -45,7 +45,11 @@ def rules(_language: Language) -> list[Rule]:
         rule("s", r"<(?=[A-Za-z/][^\s<>]{0,200}>)", _space),
         rule("s", r">", _placeholder_end),
         rule("s", r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z]{2,8}\d{0,2});", _entity),
-        rule("s", rf"!?\[(?=[^\[\]\n]{{1,200}}\](?:{_TARGET}|\[[^\[\]\n]{{0,60}}\]))", _nothing),
+        rule(
+            "s",
+            rf"!?\[(?!\d{{1,4}}\]\[)(?=[^\[\]\n]{{1,200}}\](?:{_TARGET}|\[[^\[\]\n]{{0,60}}\]))",
+            _nothing,
+        ),
         rule("s", rf"\](?:{_TARGET}|\[[^\[\]\n]{{0,60}}\])", _label_end),
         rule("s", r"\[\^\w{1,20}\]", _nothing),
         rule("s", r"~~+", _nothing),
@@ -101,7 +105,11 @@ def _entity(found: re.Match[str], language: Language) -> str | None:
 
 
 def _label_end(found: re.Match[str], _language: Language) -> str | None:
-    return "" if re.search(r"\[[^\[\]\n]{1,200}$", _before(found, 201)) else None
+    """Of what has a beginning; [2][3] are two notes and no link."""
+    label = re.search(r"\[([^\[\]\n]{1,200})$", _before(found, 201))
+    if label is None or (found[0][1] == "[" and label[1].isdecimal()):
+        return None
+    return ""
 
 
 def _underscores(found: re.Match[str], _language: Language) -> str:

@@ -13,6 +13,7 @@ _ROMAN: Final = r"(?=[IVXLC])(?:C{0,3})(?:X[CL]|L?X{0,3})(?:I[XV]|V?I{0,3})"
 _NOT_A_WORD: Final = r"(?=[IVX]{2})X{0,3}(?:I[XV]|V?I{0,3})"
 """Two letters and more, none of L or C: XL is a size, CV a paper, CC a copy."""
 _NOUN: Final = re.compile(r"[ ]([^\W\d_]{4,30})")
+_SPEAKER: Final = re.compile(r"[ ](?!(?:of|and|who|died|reigned|ruled|became|married)(?!\w))[a-z]")
 _NAME: Final = re.compile(r"(?:^|[ ])([^\W\d_][^\W\d_'-]{1,30})[ ]$")
 
 
@@ -20,12 +21,12 @@ def rules(language: Language) -> list[Rule]:
     """What stands in front decides, or what stands behind; alone it is a number."""
     table = language.table
     before, marks = table("before_roman"), table("roman_marks")
-    roman, end = rf"(?P<x>{_ROMAN})", r"(?!\w|['’]|\.\w)"
+    roman, end = rf"(?P<x>{_ROMAN})", r"(?!\w|['’]|\.(?:\d|\w\.))"
     made = [
         rule("l", rf"{any_of(table('reigns'))} {roman}{end}", _reign),
         rule("l", rf"{any_of(table('numbered'))} (?![CL](?!\w)){roman}{end}", _numbered),
         rule("l", rf"{any_of(table('numbered_ordinal'))} {roman}{end}", _ordinal),
-        rule("l", rf"({any_of(before)})[ ]?({_ROMAN}){end}", _short),
+        rule("l", rf"({any_of(before)})[ ]?(?![CL](?!\w))({_ROMAN}){end}", _short),
         rule("l", rf"({_NOT_A_WORD}|[VX])({any_of(marks)}){end}", _marked),
         rule("l", r"(I)(er|re|ère)(?!\w)", _marked),
         rule("l", rf"({_NOT_A_WORD})(?=[ -]{any_of(table('centuries'))})", _century),
@@ -56,8 +57,11 @@ def _ordinal(found: re.Match[str], language: Language) -> str:
     return language.ordinal(str(value(found["x"])))
 
 
-def _reign(found: re.Match[str], language: Language) -> str:
+def _reign(found: re.Match[str], language: Language) -> str | None:
+    """Charles I of Spain, not `James I think`."""
     name = found.string[found.start() : found.start("x") - 1]
+    if language.family == "en" and found["x"] == "I" and _SPEAKER.match(found.string, found.end()):
+        return None
     return _of_ruler(name, value(found["x"]), language)
 
 

@@ -30,7 +30,7 @@ def rules(language: Language) -> list[Rule]:
         rule("z", r"-(?=\d)", _hyphen),
         rule("z", r"/(?=[ ]\d)", _divided),
         rule("z", r"[^\w\s]", _sign),
-        rule("l", r"[ºª](?!\w)", _sign),
+        rule("l", r"[ºª](?!\w)", _raised),
     ]
 
 
@@ -120,6 +120,12 @@ def _divided(found: re.Match[str], language: Language) -> str | None:
 def _hyphen(found: re.Match[str], language: Language) -> str | None:
     """GPT-4, UTF-8: nothing is heard between a name and its number."""
     return " " if found.string[found.start() - 1 : found.start()].isalpha() else None
+
+
+def _raised(found: re.Match[str], language: Language) -> str:
+    """36,6º is a temperature; behind anything else the mark is of an ordinal that is none here."""
+    name: str = language.table("signs").get(found[0], "")
+    return name if found.string[found.start() - 1 : found.start()].isdecimal() else ""
 
 
 def _sign(found: re.Match[str], language: Language) -> str | None:
