@@ -13,17 +13,16 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from opentelemetry.sdk.trace import TracerProvider
 
 from firstword import messages as m
 from firstword import tracing
 from firstword.child import ChildProcess
-from firstword.runtime import HttpServer
 from firstword.streams import Streams
 from firstword.supervisor import ready_address
 from tests.doubles.gateway_rig import SessionHand, gateway, spoken
 from tests.doubles.openai_speech import OpenAISpeech, SpeechPeer
+from tests.doubles.otlp_collector import collector
 from tests.doubles.sagemaker import MISSING, emulated
 from tests.reports.scripted import ScriptedContainer
 from tests.support import eventually
@@ -137,46 +136,36 @@ async def test_what_is_begun_on_a_hint_belongs_to_its_turn(
 
 
 async def test_the_inference_process_exports_its_part(tmp_path: Path) -> None:
-    came: list[bytes] = []
+    async with collector() as (url, came):
+        environ = {
+            **os.environ,
+            "FIRSTWORD_INFERENCE_PORT": "0",
+            tracing.ENDPOINT: url,
+            "OTEL_BSP_SCHEDULE_DELAY": "50",
+        }
+        log = tmp_path / "inference.log"
+        with log.open("wb") as out:
+            command = [sys.executable, "-m", "tests.doubles.tone_inference", "serve"]
+            process = await asyncio.to_thread(
+                ChildProcess, command, stdout=out, stderr=out, env=environ
+            )
+        try:
 
-    async def take(request: web.Request) -> web.Response:
-        came.append(await request.read())
-        return web.Response()
+            def address() -> str:
+                found = map(ready_address, log.read_bytes().splitlines())
+                return next(filter(None, found), "")
 
-    app = web.Application()
-    app.router.add_post("/v1/traces", take)
-    collector = HttpServer(app, "127.0.0.1", 0)
-    await collector.start()
-    environ = {
-        **os.environ,
-        "FIRSTWORD_INFERENCE_PORT": "0",
-        tracing.ENDPOINT: f"http://{collector.address}",
-        "OTEL_BSP_SCHEDULE_DELAY": "50",
-    }
-    log = tmp_path / "inference.log"
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "tests.doubles.tone_inference", "serve"]
-        process = await asyncio.to_thread(
-            ChildProcess, command, stdout=out, stderr=out, env=environ
-        )
-    try:
-
-        def address() -> str:
-            found = map(ready_address, log.read_bytes().splitlines())
-            return next(filter(None, found), "")
-
-        where = await eventually(address, "the container is ready", 30)
-        asked = {"id": "3.1", "text": TEXTS[0], "traceparent": TRACEPARENT}
-        async with (
-            aiohttp.ClientSession() as client,
-            client.post(f"http://{where}/invocations", json=asked) as reply,
-        ):
-            assert reply.status == 200
-            await reply.read()
-        await eventually(lambda: b"firstword.synthesis" in b"".join(came), "its span came")
-    finally:
-        await asyncio.to_thread(process.stop, 10)
-        await collector.stop()
+            where = await eventually(address, "the container is ready", 30)
+            asked = {"id": "3.1", "text": TEXTS[0], "traceparent": TRACEPARENT}
+            async with (
+                aiohttp.ClientSession() as client,
+                client.post(f"http://{where}/invocations", json=asked) as reply,
+            ):
+                assert reply.status == 200
+                await reply.read()
+            await eventually(lambda: b"firstword.synthesis" in b"".join(came), "its span came")
+        finally:
+            await asyncio.to_thread(process.stop, 10)
     told = b"".join(came)
     assert bytes.fromhex(TRACE_ID) in told and b"firstword-inference" in told
     assert TEXTS[0].encode() not in told

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 import structlog
-from aiohttp import web
 
 from firstword import traceparent, tracing
-from firstword.runtime import HttpServer
+from tests.doubles.otlp_collector import collector
 from tests.support import eventually
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
@@ -24,33 +23,17 @@ def off_again() -> Iterator[None]:
     tracing.use(None)
 
 
-@pytest.fixture
-async def collector() -> AsyncIterator[tuple[str, list[bytes]]]:
-    """One that takes spans by OTLP over HTTP, and what came."""
-    came: list[bytes] = []
-
-    async def take(request: web.Request) -> web.Response:
-        came.append(await request.read())
-        return web.Response()
-
-    app = web.Application()
-    app.router.add_post("/v1/traces", take)
-    http = HttpServer(app, "127.0.0.1", 0)
-    await http.start()
-    yield f"http://{http.address}", came
-    await http.stop()
-
-
 async def test_spans_are_exported_where_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch, collector: tuple[str, list[bytes]]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    url, came = collector
-    monkeypatch.setenv(tracing.ENDPOINT, url)
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
-    await asyncio.to_thread(tracing.configure, "gateway")  # services do it before their loop runs
-    trace = tracing.TurnTrace(None, "s", "t", "1700000000000-0")
-    await asyncio.to_thread(trace.record, "turn", 1.7e9, 1.7e9 + 1, outcome="complete")
-    await eventually(lambda: came, "the collector has a span")
+    async with collector() as (url, came):
+        monkeypatch.setenv(tracing.ENDPOINT, url)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+        # Services do it before their loop runs.
+        await asyncio.to_thread(tracing.configure, "gateway")
+        trace = tracing.TurnTrace(None, "s", "t", "1700000000000-0")
+        await asyncio.to_thread(trace.record, "turn", 1.7e9, 1.7e9 + 1, outcome="complete")
+        await eventually(lambda: came, "the collector has a span")
     assert b"firstword.turn" in came[0]
     assert b"firstword-gateway" in came[0]
 
