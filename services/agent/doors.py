@@ -11,6 +11,7 @@ from aiohttp import web
 
 from firstword import telemetry
 from firstword.errors import FirstwordError
+from firstword.poison import where
 from services.agent import access
 from services.agent.access import (
     EVERYONE,
@@ -103,7 +104,9 @@ class Doors:
                 if isinstance(error, ConnectionError) and _is_gone(request):
                     return web.Response(status=499)  # nobody reads it
                 # A fault of ours. The message of an unknown error may hold text: its kind is told.
-                telemetry.logger().error("request_failed", kind=type(error).__name__)
+                telemetry.logger().error(
+                    "request_failed", kind=type(error).__name__, where=where(error)
+                )
                 if request.get(BEGUN) and request.transport is not None:
                     request.transport.abort()  # a body without its end says it, too
                 return refused(

@@ -18,6 +18,7 @@ from aiohttp import WSMsgType, web
 from firstword import telemetry
 from firstword.client import Event, Session
 from firstword.errors import FirstwordError
+from firstword.poison import where
 from services.agent.conversation import CallerGone, Conversation, Turn
 from services.agent.core import (
     Cancel,
@@ -228,7 +229,7 @@ class Line:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            telemetry.logger().error("line_failed", kind=type(error).__name__)
+            telemetry.logger().error("line_failed", kind=type(error).__name__, where=where(error))
             if self._transport is not None:
                 self._transport.abort()  # it must not look as if it were being spoken
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from firstword import telemetry
+from firstword.poison import where
 from firstword.session_protocol import Error, ServerMessage, encode_server
 from services.inference.sound import Sound
 from services.inference.synthesizer import Stopped, SynthesisError
@@ -40,7 +41,9 @@ class Answer(ABC):
             except (ConnectionError, TimeoutError):
                 raise
             except Exception as error:
-                telemetry.logger().warning("invocation broken off", kind=type(error).__name__)
+                telemetry.logger().warning(
+                    "invocation broken off", kind=type(error).__name__, where=where(error)
+                )
                 told = _told(error, self._sound.id or None)
                 telemetry.synthesis_errors.labels(told.code).inc()
                 await self._write(self._failed(told))

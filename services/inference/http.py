@@ -14,6 +14,7 @@ from aiohttp import web
 
 from firstword import telemetry
 from firstword.encoding import FORMATS, EncodingError
+from firstword.poison import where
 from firstword.session_protocol import FrameError, Synthesize, decode_client
 from services.inference.answers import GOING, Answer, Binary, Events
 from services.inference.core import refusal
@@ -77,7 +78,9 @@ class Invocations:
             return _refused(error.code, error.message, status, retry_after_ms)
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
-            telemetry.logger().error("invocation failed", kind=type(error).__name__)
+            telemetry.logger().error(
+                "invocation failed", kind=type(error).__name__, where=where(error)
+            )
             return _refused("engine_failed", "the engine failed; try again", 503)
         finally:
             self._stops.discard(stop)

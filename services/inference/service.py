@@ -13,6 +13,7 @@ from contextlib import aclosing
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from firstword import telemetry
+from firstword.poison import where
 from firstword.runtime import Health, add_routes
 from services.inference.core import Action, Disconnect, Limits, Send, Session, Start
 from services.inference.core import Stop as StopAction
@@ -207,7 +208,9 @@ class Connection:
             )
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
-            telemetry.logger().error("synthesis failed", kind=type(error).__name__)
+            telemetry.logger().error(
+                "synthesis failed", kind=type(error).__name__, where=where(error)
+            )
             actions = session.failed("engine_failed", "the engine failed", retryable=True)
         self._do(actions)
 

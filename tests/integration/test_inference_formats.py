@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from firstword import encoding
 from firstword.encoding import FORMATS, Encoder
@@ -152,18 +153,22 @@ class FailsLate(ToneSynthesizer):
 
 @pytest.mark.parametrize("format", ["wav", "mp3"])
 async def test_what_fails_midway_has_no_end_or_an_error_event(format: str) -> None:
-    async with running(FailsLate, InferenceSettings()) as service:
-        async with asked(service, format=format) as response:
-            assert response.status == 200
-            with pytest.raises(aiohttp.ClientError):
-                await response.read()
-        async with asked(service, id="7", format=format, transport="sse") as response:
-            *audio, error = await events(response)
-        assert audio_of(audio)
-        assert (error["type"], error["id"], error["retryable"]) == ("error", "7", True)
-        assert error["code"] == "engine_failed" and "secret" not in json.dumps(error)
-        async with asked(service, format=format, stream=False) as response:
-            assert response.status == 503
+    with capture_logs() as logs:
+        async with running(FailsLate, InferenceSettings()) as service:
+            async with asked(service, format=format) as response:
+                assert response.status == 200
+                with pytest.raises(aiohttp.ClientError):
+                    await response.read()
+            async with asked(service, id="7", format=format, transport="sse") as response:
+                *audio, error = await events(response)
+            assert audio_of(audio)
+            assert (error["type"], error["id"], error["retryable"]) == ("error", "7", True)
+            assert error["code"] == "engine_failed" and "secret" not in json.dumps(error)
+            async with asked(service, format=format, stream=False) as response:
+                assert response.status == 503
+    told = [line for line in logs if "invocation" in line["event"]]
+    assert len(told) == 3 and all(line["where"].startswith("test_inference") for line in told)
+    assert "secret" not in json.dumps(logs)
 
 
 async def test_a_drain_is_told_in_the_events() -> None:
