@@ -129,6 +129,7 @@ skipped = Counter(
     ["reason"],
 )
 cancels = Counter("firstword_cancels_total", "Cancels answered.")
+speech = Counter("firstword_speech_seconds_total", "Seconds of speech published, of any backend.")
 dead_letters = Counter("firstword_dead_letters_total", "Entries moved to fw:dead.", ["reason"])
 
 # -- ownership and connections --------------------------------------------------------------------
@@ -324,7 +325,7 @@ SECTIONS: dict[str, tuple[MetricWrapperBase, ...]] = {
         *(first_audio, segmentation, wait, upstream_first_byte, publish, client_first_audio),
         *(underruns, underrun_seconds, audio_ahead),
     ),
-    "What was done": (segments, turns, errors, cancels, skipped, dead_letters),
+    "What was done": (segments, turns, speech, errors, cancels, skipped, dead_letters),
     "What waits": (unspoken, open_sessions, lag, stuck_sessions),
     "Who works on what": (owned_units, unowned_units, acquisitions, takeovers, fenced_commits),
     "The Redis server": (server_memory, server_evicts, server_evicted),

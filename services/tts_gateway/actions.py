@@ -62,7 +62,8 @@ class Commit:
 
     `guard`: only if this turn is not cancelled, else report `cancelled`. `done_to`: entries up to
     this one are done with. `drops` names what ends unspoken by it, `segment` or `turn`. `dry_s`:
-    so long before it a listener who plays in real time had nothing to play.
+    so long before it a listener who plays in real time had nothing to play. `speech_s`: how long
+    the audio in it sounds.
     """
 
     events: tuple[m.Audio, ...] = ()
@@ -71,6 +72,7 @@ class Commit:
     done_to: str = ""
     drops: str = ""
     dry_s: float = 0.0
+    speech_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

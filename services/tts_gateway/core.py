@@ -306,8 +306,10 @@ class Speech:
         events, marks = self._begin_events(work, asked, work.skips, now)
         events += out.audio(s, data, self._limits, first=bool(events))
         self._retries.got(s.n, out.samples)
-        dry_s = self.pace.add(len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate, now, work.since)
-        return [Commit(tuple(events), out.fields() | marks, guard=s.turn, dry_s=dry_s)]
+        sounds_s = len(data) / wire.BYTES_PER_SAMPLE / out.turn_rate
+        dry_s = self.pace.add(sounds_s, now, work.since)
+        fields = out.fields() | marks
+        return [Commit(tuple(events), fields, guard=s.turn, dry_s=dry_s, speech_s=sounds_s)]
 
     def _begin_events(
         self, work: Work, asked: wire.Synthesize, skipped: int, now: float

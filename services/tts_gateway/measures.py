@@ -40,6 +40,7 @@ def measure(
                 telemetry.count_error(code)
             case _:
                 pass
+    telemetry.speech.inc(commit.speech_s)
     if commit.dry_s and ahead_s is not None:
         telemetry.underruns.inc()
         telemetry.underrun_seconds.inc(commit.dry_s)

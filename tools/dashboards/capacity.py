@@ -16,7 +16,7 @@ SPEECH = Row(
         ),
         Panel(
             "Speech made",
-            "Seconds of audio made in a second. Behind SageMaker: empty.",
+            "Seconds of speech that the gateways publish in a second, whatever makes it.",
             "suffix:s/s",
             (Query("firstword:speech_made:rate1m", "made"),),
         ),

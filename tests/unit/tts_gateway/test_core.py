@@ -112,6 +112,7 @@ def test_a_turn_action_by_action() -> None:
         ),
         {**progress, "turn_at": "@first", **Said({}).begin(said, RATE)},
         guard="t",
+        speech_s=3 / RATE,
     )
     assert speech.receive(b"abcdef", False, 2.25) == [begun]
     speech.committed(begun, "1000000000312-0")
@@ -119,6 +120,7 @@ def test_a_turn_action_by_action() -> None:
         (m.AudioChunk(turn="t", n=1, offset=3, data=b"gh"),),
         {**progress, "turn_samples": "4", "samples": "4"},
         guard="t",
+        speech_s=1 / RATE,
     )
     assert speech.receive(b"gh", False, 2.3) == [more]
     speech.committed(more, "1000000000313-0")
