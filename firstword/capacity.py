@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from firstword.errors import FirstwordError
 
@@ -35,12 +35,12 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """What came of `sessions` that spoke at the same time, a turn after the other."""
 
     sessions: int
-    first_audio_s: tuple[float, ...]
+    first_audio_s: list[float] = field(default_factory=list)
     """Of every turn that was spoken: request to first audio byte."""
     failed: int = 0
     """Turns that were refused or broke off."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import secrets
 import shutil
@@ -24,6 +23,7 @@ from typing import Self
 
 from firstword.child import ChildProcess
 from firstword.errors import FirstwordError
+from firstword.limits import usable_memory
 
 DEFAULT_PORT = 6379
 DEFAULT_MAX_MEMORY_BYTES = 256 * 1024 * 1024
@@ -34,7 +34,6 @@ _ATTEMPTS = 20
 # Below every system's range for outgoing connections (Linux 32768, macOS 49152): a client that
 # reconnects to a dead port inside that range can be given the port as its own and meet itself.
 _PORTS = range(16_000, 32_000)
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 # Valkey 9.1 sends replies over 16 kB without counting them against the output buffer limit, so one
 # stalled reader can fill the memory (valkey#2396). Set after the start, since servers without the
@@ -74,12 +73,9 @@ def find_binary() -> str:
     )
 
 
-def quarter_of_memory(cgroup_limit: Path = _CGROUP_LIMIT) -> int:
+def quarter_of_memory() -> int:
     """A quarter of the memory this process may use, in bytes: what `firstword up` gives Redis."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError):  # no cgroup, or "max": no limit
-        memory = min(memory, int(cgroup_limit.read_text()))
-    return memory // 4
+    return usable_memory() // 4
 
 
 def server_arguments(

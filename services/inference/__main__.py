@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from firstword import assets, telemetry
 from firstword.errors import FirstwordError
+from firstword.limits import usable_cores
 from firstword.runtime import HttpServer, announce_ready, load_settings, run
 from services.inference import lexicon
 from services.inference.lexicon import Lexicon, LexiconError
@@ -30,13 +31,18 @@ SERVICE = "inference"
 def load_engine(settings: InferenceSettings) -> Synthesizer:
     """Kokoro-82M from the assets that are installed here, by the engine that is set."""
     # Imported in the engine's thread, not before: it takes seconds, and `/ping` answers meanwhile.
-    threads = settings.threads or max(1, _cores() // settings.workers)
+    threads = threads_of(settings)
     found = assets.locate(os.environ)
     if settings.engine == "torch":
         return _torch_engine(found, threads, settings)
     from services.inference.onnx import OnnxSynthesizer
 
     return OnnxSynthesizer(found, _pronouncer(settings), threads, settings.device)
+
+
+def threads_of(settings: InferenceSettings) -> int:
+    """Threads of one synthesis: what is set, else the share of a worker in our cores."""
+    return settings.threads or max(1, usable_cores() // settings.workers)
 
 
 def _torch_engine(found: assets.Assets, threads: int, settings: InferenceSettings) -> Synthesizer:
@@ -74,13 +80,6 @@ def read_lexicon(path: Path) -> Lexicon:
     except (OSError, ValueError) as error:
         told = f"FIRSTWORD_INFERENCE_LEXICON: {path} cannot be read as JSON ({error})"
         raise LexiconError("bad_lexicon", told) from None
-
-
-def _cores() -> int:
-    """The cores this process may use: fewer than the machine has where a cpuset says so."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 async def serve(

@@ -120,6 +120,7 @@ class Speaker:
         return self._workers.busy
 
     def close(self) -> None:
+        """Forget what waits, at once; a synthesis that runs is not waited for (`busy` tells)."""
         self._workers.close()
         self._preparing.shutdown(wait=False, cancel_futures=True)
 

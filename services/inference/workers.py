@@ -69,6 +69,8 @@ class Workers(Generic[W, R]):
             self._scheduler.max_batch = pieces
 
     def submit(self, work: W, job: Job) -> Ticket[W, R]:
+        """Have a work made when the scheduler says so; returns at once. `job` is what decides its
+        turn and is no other work's. `result` waits for it, `cancel` takes it back."""
         ticket: Ticket[W, R] = Ticket(work, job)
         with self._changed:
             self._scheduler.add(job)

@@ -14,7 +14,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from firstword.capacity import LEAST_TURNS, LONGEST_START_S, Ladder, Step
@@ -33,20 +32,6 @@ CONNECT_AT_ONCE = 16
 Tell = Callable[[dict[str, Any]], None]
 
 
-@dataclass(slots=True)
-class Record:
-    """What the sessions of one step saw."""
-
-    first_audio_s: list[float] = field(default_factory=list)
-    failed: int = 0
-    silent: int = 0
-    why: str = ""
-
-    @property
-    def turns(self) -> int:
-        return len(self.first_audio_s) + self.failed
-
-
 class Bench:
     """Tries numbers of sessions on one backend."""
 
@@ -60,7 +45,7 @@ class Bench:
         began = _now()
         while True:
             try:
-                await self._turn(Record(), None)
+                await self._turn(Step(1), None)
                 return _now() - began
             except FirstwordError as error:
                 if not error.retryable or _now() - began > patience_s:
@@ -69,17 +54,17 @@ class Bench:
 
     async def try_out(self, sessions: int) -> Step:
         """One step: connections first, then turns for `step_s` and until there are LEAST_TURNS."""
-        record, visits = Record(), await self._open(sessions)
+        step, visits = Step(sessions), await self._open(sessions)
         try:
             began = _now()
             tasks = [
-                self._speak(record, visit, began, self._step_s * n / (2 * sessions))
+                self._speak(step, visit, began, self._step_s * n / (2 * sessions))
                 for n, visit in enumerate(visits)
             ]
             await asyncio.gather(*tasks)
         finally:
             await asyncio.gather(*(visit.leave() for visit in visits if visit is not None))
-        return Step(sessions, tuple(record.first_audio_s), record.failed, record.silent, record.why)
+        return step
 
     async def _open(self, sessions: int) -> list[Visit | None]:
         """A connection for each session; None for those that get none."""
@@ -94,22 +79,20 @@ class Bench:
 
         return list(await asyncio.gather(*(one() for _ in range(sessions))))
 
-    async def _speak(
-        self, record: Record, visit: Visit | None, began: float, later_s: float
-    ) -> None:
+    async def _speak(self, step: Step, visit: Visit | None, began: float, later_s: float) -> None:
         """One session. They begin apart, as people do."""
         await asyncio.sleep(later_s)
-        while _now() < began + self._step_s or record.turns < LEAST_TURNS:
+        while _now() < began + self._step_s or step.turns < LEAST_TURNS:
             try:
-                await self._turn(record, visit)
+                await self._turn(step, visit)
             except FirstwordError as error:
-                record.failed += 1
-                record.why = error.code
+                step.failed += 1
+                step.why = error.code
                 if visit is not None and visit.over:
                     visit = None
                 await asyncio.sleep(RETRY_S)
 
-    async def _turn(self, record: Record, visit: Visit | None) -> None:
+    async def _turn(self, step: Step, visit: Visit | None) -> None:
         """Two sentences, as they are heard; on a connection of its own if there is none."""
         own = None
         if visit is None:
@@ -120,8 +103,8 @@ class Bench:
             heard_until = ended - first.total_s + first.first_byte_s + first.seconds
             second = await visit.say(TURN[1], ahead_s=max(0.0, heard_until - ended))
             starts = max(heard_until, ended + second.first_byte_s)
-            record.silent += starts > heard_until + GAP_S
-            record.first_audio_s.append(first.first_byte_s)
+            step.silent += starts > heard_until + GAP_S
+            step.first_audio_s.append(first.first_byte_s)
             await asyncio.sleep(max(0.0, starts + second.seconds - _now()))
         finally:
             if own is not None:

@@ -13,7 +13,7 @@ from firstword.errors import FirstwordError
 
 
 def step(sessions: int, first_s: float = 0.1, failed: int = 0, silent: int = 0) -> Step:
-    return Step(sessions, (first_s,) * 100, failed, silent)
+    return Step(sessions, [first_s] * 100, failed, silent)
 
 
 def climb(capacity: int, most: int) -> tuple[Ladder, list[int]]:
@@ -52,9 +52,9 @@ def test_the_answer_is_right_within_a_tenth_and_soon_there(capacity: int, most: 
         (step(1), ""),
         (step(1, 0.6), "p95 0.600 s"),
         (step(1, failed=1), ""),
-        (Step(1, (0.1,) * 9, failed=1, why="busy"), "1 of 10 turns failed (busy)"),
-        (Step(1, (), failed=3, why="busy"), "3 of 3 turns failed"),
-        (Step(1, ()), "p95 inf s"),
+        (Step(1, [0.1] * 9, failed=1, why="busy"), "1 of 10 turns failed (busy)"),
+        (Step(1, failed=3, why="busy"), "3 of 3 turns failed"),
+        (Step(1), "p95 inf s"),
         (step(1, silent=5), ""),
         (step(1, silent=6), "6 of 100 turns fell silent"),
     ],

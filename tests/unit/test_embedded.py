@@ -75,14 +75,9 @@ def test_no_server_anywhere_says_what_to_do(
     assert "FIRSTWORD_REDIS_URL" in raised.value.message
 
 
-def test_a_quarter_of_memory_respects_the_containers_limit(tmp_path: Path) -> None:
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = tmp_path / "memory.max"
-    assert embedded.quarter_of_memory(limit) == machine // 4
-    limit.write_text("max\n")
-    assert embedded.quarter_of_memory(limit) == machine // 4
-    limit.write_text("4000000\n")
-    assert embedded.quarter_of_memory(limit) == 1_000_000
+def test_it_may_have_a_quarter_of_what_the_container_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "usable_memory", lambda: 4_000_000)
+    assert embedded.quarter_of_memory() == 1_000_000
 
 
 def test_before_the_start_there_is_no_address() -> None:

@@ -29,6 +29,7 @@ class _Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(_EMBEDDED, eps=_EPSILON)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (batch, size), 512 long at most, to (batch, size, 128)."""
         places = self.position_embeddings.weight[: tokens.shape[1]]
         kind = self.token_type_embeddings.weight[0]
         return self.LayerNorm(self.word_embeddings(tokens) + places + kind)
@@ -44,6 +45,9 @@ class _Attention(nn.Module):
         self.LayerNorm = nn.LayerNorm(WIDTH, eps=_EPSILON)
 
     def forward(self, x: Tensor, seen: Tensor | None) -> Tensor:
+        """x: (batch, size, 768), as is the result; seen: (batch, 1, 1, size), True where a token
+        is real, None where all are."""
+
         def heads(layer: nn.Linear) -> Tensor:
             return layer(x).unflatten(-1, (_HEADS, -1)).transpose(1, 2)
 
@@ -62,6 +66,7 @@ class _Layer(nn.Module):
         self.full_layer_layer_norm = nn.LayerNorm(WIDTH, eps=_EPSILON)
 
     def forward(self, x: Tensor, seen: Tensor | None) -> Tensor:
+        """Shapes as in attention: (batch, size, 768) to the same."""
         x = self.attention(x, seen)
         inner = functional.gelu(self.ffn(x), approximate="tanh")
         return self.full_layer_layer_norm(self.ffn_output(inner) + x)
@@ -89,6 +94,8 @@ class Albert(nn.Module):
         self.encoder = _Encoder()
 
     def forward(self, tokens: Tensor, valid: Valid) -> Tensor:
+        """Tokens (batch, size), numbers below VOCABULARY, to (batch, size, 768); what comes for
+        the padding means nothing."""
         seen = None if valid.padding is None else ~valid.padding[:, None, None]
         x = self.encoder.embedding_hidden_mapping_in(self.embeddings(tokens))
         for _ in range(_LAYERS):

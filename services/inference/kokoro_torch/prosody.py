@@ -32,6 +32,7 @@ class _ChannelNorm(nn.Module):
         self.beta = nn.Parameter(torch.zeros(HIDDEN))
 
     def forward(self, x: Tensor) -> Tensor:
+        """(batch, 512, size) to the same."""
         rows = functional.layer_norm(x.mT, (HIDDEN,), self.gamma, self.beta, EPSILON)
         return rows.mT
 
@@ -49,6 +50,8 @@ class TextEncoder(nn.Module):
         self.lstm = _lstm(HIDDEN)
 
     def forward(self, tokens: Tensor, valid: Valid) -> Tensor:
+        """Tokens (batch, size), numbers below VOCABULARY, to (batch, 512, size), zeros in the
+        padding."""
         x = self.embedding(tokens).mT
         for convolution, norm in self.cnn:
             x = functional.leaky_relu(norm(convolution(valid.clear(x))), 0.2)
@@ -63,6 +66,7 @@ class _StyledChannelNorm(nn.Module):
         self.fc = nn.Linear(STYLE, 2 * HIDDEN)
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
+        """x: (batch, size, 512), as is the result; style: (batch, 128)."""
         gain, offset = self.fc(style)[:, None].chunk(2, dim=-1)
         return torch.addcmul(offset, functional.layer_norm(x, (HIDDEN,), eps=EPSILON), 1 + gain)
 
@@ -75,6 +79,8 @@ class _DurationEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, style: Tensor, valid: Valid) -> Tensor:
+        """x: (batch, size, 512); style: (batch, 128). Gives (batch, size, 640): 512 channels and
+        the style beside them."""
         beside = style[:, None].expand(-1, x.shape[1], -1)
         for lstm, norm in zip(self.lstms[::2], self.lstms[1::2], strict=True):
             x = norm(valid.run(lstm, torch.cat([x, beside], dim=-1)), style)

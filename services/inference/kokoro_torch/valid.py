@@ -41,10 +41,6 @@ class Valid:
         """Zeros into the padding of x, shape (batch, channels, size), in place; returns x."""
         return x if self.padding is None else x.masked_fill_(self.padding[:, None], 0)
 
-    def clear_rows(self, x: Tensor) -> Tensor:
-        """The same for shape (batch, size, channels)."""
-        return x if self.padding is None else x.masked_fill_(self.padding[..., None], 0)
-
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Variance and mean along the real part of x, (batch, channels, size), at least as float32.
 

@@ -44,6 +44,8 @@ class _Residual(nn.Module):
         self.alpha2 = nn.ParameterList(torch.ones(1, channels, 1) for _ in range(steps))
 
     def forward(self, x: Tensor, style: Tensor, valid: Valid, alive: Alive) -> Tensor:
+        """x: (batch, channels, size), as is the result; style: (batch, 128). Raises what `alive`
+        raises."""
         first = zip(self.adain1, self.alpha1, self.convs1, strict=True)
         second = zip(self.adain2, self.alpha2, self.convs2, strict=True)
         for (norm1, alpha1, conv1), (norm2, alpha2, conv2) in zip(first, second, strict=True):
