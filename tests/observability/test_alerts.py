@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 
 from firstword import poison, telemetry
 from tests.observability.promtool import FOLDER, RULES, alerts, program, quicker, rules
+from tools.dashboards.build import BOARDS
 
 RUNBOOK = FOLDER.parents[1] / "docs" / "RUNBOOK.md"
 Series = dict[str, str]
@@ -157,6 +159,11 @@ CASES = [
 ]
 
 
+def as_a_collector_writes(series: Series) -> Series:
+    """Bounds as an OpenTelemetry collector sends them on: 10 for 10.0."""
+    return {re.sub(r'le="(\d+)\.0"', r'le="\1"', name): values for name, values in series.items()}
+
+
 def promtool_test(case: Case, series: Series, firing: int) -> dict[str, Any]:
     expected = [{"labels": "{}", "value": firing}] if firing else []
     named = f'ALERTS{{alertname="{case.alert}",alertstate="firing"}}'
@@ -171,8 +178,12 @@ def promtool_test(case: Case, series: Series, firing: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("step", sorted({case.step for case in CASES}))
-def test_each_fires_and_does_not_fire(tmp_path: Path, step: str) -> None:
-    cases = [case for case in CASES if case.step == step]
+@pytest.mark.parametrize("written", [dict, as_a_collector_writes])
+def test_each_fires_and_does_not_fire(
+    tmp_path: Path, written: Callable[[Series], Series], step: str
+) -> None:
+    every = [replace(c, fires=written(c.fires), quiet=written(c.quiet)) for c in CASES]
+    cases = [case for case in every if case.step == step]
     tests = [promtool_test(case, case.fires, 1) for case in cases]
     tests += [promtool_test(case, case.quiet, 0) for case in cases]
     files = [str(FOLDER / name) for name in RULES]
@@ -184,6 +195,26 @@ def test_each_fires_and_does_not_fire(tmp_path: Path, step: str) -> None:
         [program("promtool"), "test", "rules", file], capture_output=True, text=True, timeout=110
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_bounds_of_both_spellings_are_tested() -> None:
+    written = {name for case in CASES for name in as_a_collector_writes(case.fires)}
+    assert {'firstword_first_audio_seconds_bucket{le="10"}', 'firstword_rtf_bucket{le="1"}'} <= (
+        written
+    )
+
+
+def test_whole_bounds_are_found_however_they_are_written() -> None:
+    panels = [panel for board in BOARDS for row in board.rows for panel in row.panels]
+    asked = [query.expr for panel in panels for query in panel.queries]
+    asked += [rule["expr"] for rule in rules()]
+    for expr in asked:
+        for sign, bound in re.findall(r'\ble(=~?|!~?)"([^"]*)"', expr):
+            whole = re.fullmatch(r"(\d+)(\.0|\(\[\.\]0\)\?)?", bound)
+            if whole:
+                assert (sign, bound) == ("=~", f"{whole[1]}([.]0)?"), expr
+            else:
+                assert float(bound) % 1, expr
 
 
 def test_each_alert_has_its_case() -> None:

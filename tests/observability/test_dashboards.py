@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import yaml
 
 from firstword import telemetry
 from tests.observability.promtool import rules
@@ -104,3 +105,19 @@ def test_they_are_drawn_by_the_grafana_that_compose_runs() -> None:
     [version] = re.findall(r"image: grafana/grafana:(\S+)", compose)
     package = json.loads((PAGE / "package.json").read_text(encoding="utf-8"))
     assert {package["dependencies"][name] for name in ("@grafana/data", "@grafana/ui")} == {version}
+
+
+def test_exemplars_lead_to_traces() -> None:
+    """Prometheus keeps them, Grafana links them, by the label that our services give."""
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+    flag = "--enable-feature=exemplar-storage"
+    assert flag in compose["services"]["prometheus"]["command"]
+    page = (ROOT / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^    prometheus --config.*$", page, re.MULTILINE)
+    assert flag in command
+    provisioned = ROOT / "deploy" / "docker" / "grafana" / "datasources" / "prometheus.yaml"
+    [source] = yaml.safe_load(provisioned.read_text(encoding="utf-8"))["datasources"]
+    [link] = source["jsonData"]["exemplarTraceIdDestinations"]
+    assert [link["name"]] == list(telemetry.trace_of(f"00-{'a' * 32}-{'b' * 16}-01") or {})
+    assert link["url"] == "$TRACES_URL$${__value.raw}"
+    assert "TRACES_URL" in compose["services"]["grafana"]["environment"]
