@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from aiohttp import HttpVersion11, web, web_urldispatcher
 from aiohttp.http_exceptions import HttpProcessingError
 
-from firstword import settings, telemetry, tracing
+from firstword import logs, settings, telemetry, tracing
 from firstword.errors import FirstwordError
 from firstword.loop_watch import LoopWatch
 
@@ -153,8 +153,6 @@ def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
 
     A FirstwordError ends the process with status 2 and its sentence.
     """
-    telemetry.configure_logging(service, os.environ.get("FIRSTWORD_LOG_LEVEL", "INFO"))
-    tracing.configure(service)
 
     async def supervised() -> None:
         stop = asyncio.Event()
@@ -164,11 +162,25 @@ def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         await main(stop)
 
     try:
+        begin_logs(service)
+        tracing.configure(service)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(supervised())
     except FirstwordError as error:
-        sys.stderr.write(f"{error.message}\n")
+        explain(error)
         raise SystemExit(2) from None
+
+
+def begin_logs(service: str) -> None:
+    """Log as FIRSTWORD_LOG_LEVEL says, and tell what runs. Raises SettingsError."""
+    logs.configure(service, os.environ.get(logs.LEVEL_VARIABLE, "INFO"))
+    telemetry.tell_build(service)
+
+
+def explain(error: FirstwordError) -> None:
+    """Say on standard error, to a person, why this process ends: that is no part of its log."""
+    if sys.__stderr__ is not None:
+        sys.__stderr__.write(f"{error.message}\n")
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

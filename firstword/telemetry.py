@@ -1,17 +1,13 @@
-"""Every metric with its help and its buckets, and the set-up of the JSON logs.
+"""Every metric with its help and its buckets.
 
 Labels never carry a session, a turn or text; log lines carry ids where they help, never text.
 """
 
 from __future__ import annotations
 
-import logging
 import platform
-import sys
 from importlib import metadata
-from typing import Any
 
-import structlog
 from prometheus_client import (
     REGISTRY,
     Counter,
@@ -23,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 
 from firstword.codes import ERROR_CODES as ERROR_CODES
+from firstword.logs import logger as logger
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each count
 
@@ -357,27 +354,6 @@ def exposition(accept: str) -> tuple[bytes, str]:
     return encode(REGISTRY), content_type
 
 
-def configure_logging(service: str, level: str = "INFO") -> None:
-    """One JSON object a line on standard output: time, level, event, service and its fields."""
-    logging.basicConfig(stream=sys.stdout, level=level, format="%(message)s", force=True)
-    for noisy in ("aiohttp.access", "phonemizer", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
-        logger_factory=structlog.PrintLoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
-    structlog.contextvars.bind_contextvars(service=service)
+def tell_build(service: str) -> None:
+    """Say in `firstword_build_info` what runs here."""
     build.labels(service, metadata.version("firstword"), platform.python_version()).set(1)
-
-
-def logger() -> Any:
-    """The process's structured logger."""
-    return structlog.get_logger()

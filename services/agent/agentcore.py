@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from firstword import telemetry
 from firstword.client import Firstword
 from firstword.errors import FirstwordError, SettingsError
-from firstword.runtime import load_settings
+from firstword.runtime import begin_logs, explain, load_settings
 from services.agent.conversation import Conversation
 from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
 from services.agent.settings import AgentSettings
@@ -169,13 +169,16 @@ async def _in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, bytes])
 
 def main() -> None:
     settings = load_settings(AgentSettings, sys.argv[1:], os.environ)
-    telemetry.configure_logging(NAME, os.environ.get("FIRSTWORD_LOG_LEVEL", "INFO"))
     try:
+        begin_logs(NAME)
         asyncio.run(_try_out(settings))
     except SettingsError as error:
-        sys.stderr.write(f"{error.message}\n")
+        explain(error)
         raise SystemExit(2) from None
-    RuntimeAgent(settings).app.run(port=settings.agentcore_port, timeout_graceful_shutdown=GRACE_S)
+    app = RuntimeAgent(settings).app
+    app.logger.handlers.clear()  # it has one of its own; ours writes lines of JSON
+    # No log_config: uvicorn would set up handlers of its own, too.
+    app.run(port=settings.agentcore_port, timeout_graceful_shutdown=GRACE_S, log_config=None)
 
 
 async def _try_out(settings: AgentSettings) -> None:

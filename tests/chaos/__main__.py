@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import sys
 import tempfile
 from pathlib import Path
 
-from firstword import telemetry
+import structlog
+
 from tests.chaos import report
 from tests.chaos.deployment import Deployment
 from tests.chaos.play import play
@@ -45,7 +47,7 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    telemetry.configure_logging("chaos", "ERROR")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     raise SystemExit(0 if asyncio.run(run(sys.argv[1:])) else 1)
 
 
