@@ -1,4 +1,4 @@
-"""Every code that an error event of ours may say."""
+"""Every code that an error of ours may say, by where it is told."""
 
 from __future__ import annotations
 
@@ -22,3 +22,30 @@ ERROR_CODES = frozenset(
     )
 )
 """What error events say; a backend may say anything, and a label must not."""
+
+SYNTHESIS_CODES = frozenset(
+    (
+        *("bad_field", "bad_json", "bad_lexicon", "bad_message", "bad_utf8", "bad_voice", "busy"),
+        *("draining", "empty_text", "encoder_closed", "engine_failed", "frame_too_large"),
+        *("id_in_use", "lang_mismatch", "loading", "missing_package", "pronunciation_failed"),
+        *("synthesis_stuck", "text_too_long", "unknown_type", "unknown_voice"),
+        *("unsupported_format", "unsupported_lang", "unsupported_transport", "voice_damaged"),
+        "voices_mismatch",
+    )
+)
+"""What our inference container answers instead of audio."""
+
+REFUSAL_CODES = ERROR_CODES | {
+    # of the request
+    *("bad_field", "bad_frame", "bad_id", "bad_json", "bad_method", "bad_name", "bad_protocol"),
+    *("bad_text", "bad_type", "missing_package", "missing_text", "model_not_found"),
+    *("no_such_path", "too_large", "turn_taken", "unsupported_format"),
+    # of who asks
+    *("bad_host", "bad_origin", "quota", "too_many_sessions", "unauthorized"),
+    # of the session, the server and what became of the speech
+    *("abandoned", "busy", "cancelled", "closed", "failed", "gap", "no_receipt", "no_speech"),
+    *("partitions_differ", "refused", "session_closed", "state_lost", "too_much", "turn_over"),
+    "unreachable",
+}
+"""What the agent answers instead of what was asked for; on a request that waits for its speech also
+what error events say."""

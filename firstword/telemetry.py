@@ -19,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 
 from firstword.codes import ERROR_CODES as ERROR_CODES
+from firstword.codes import REFUSAL_CODES, SYNTHESIS_CODES
 from firstword.logs import logger as logger
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each count
@@ -223,7 +224,8 @@ caller_turns = Counter(
 )
 refused_requests = Counter(
     "firstword_agent_refused_requests_total",
-    "Requests and frames of callers that were refused, by code.",
+    "Requests and frames of callers that were refused, by code; `other` is a synthesis backend's "
+    "own.",
     ["code"],
 )
 model_first_text = Histogram(
@@ -268,6 +270,16 @@ def count_error(code: str) -> None:
     errors.labels(known_code(code)).inc()
 
 
+def count_refusal(code: str) -> None:
+    """A caller of the agent was refused."""
+    refused_requests.labels(code if code in REFUSAL_CODES else "other").inc()
+
+
+def count_synthesis_error(code: str) -> None:
+    """The inference service answered with an error."""
+    synthesis_errors.labels(code if code in SYNTHESIS_CODES else "other").inc()
+
+
 _CODES = (*sorted(ERROR_CODES), "other")
 _STAGES = ("segmenter", "gateway")
 LABELS: dict[MetricWrapperBase, tuple[str, ...]] = {
@@ -287,20 +299,12 @@ LABELS: dict[MetricWrapperBase, tuple[str, ...]] = {
     client_first_audio: ("stream", "batch"),
     callers: ("sse", "ws", "events", "speech"),
     cut_listeners: ("sse", "ws", "events", "speech"),
-    refused_requests: (
-        *("bad_field", "bad_frame", "bad_json", "bad_name", "bad_origin", "bad_text", "bad_type"),
-        *("bad_host", "bad_id", "bad_protocol", "busy", "missing_text", "model_not_found", "quota"),
-        *("too_large", "too_many_sessions", "turn_taken", "unauthorized", "unreachable"),
-        "unsupported_format",
-    ),
+    refused_requests: (*sorted(REFUSAL_CODES), "other"),
     model_failures: (
         *("other", "source_broke", "source_cut", "source_garbled", "source_refused"),
         *("source_silent", "source_unreachable"),
     ),
-    synthesis_errors: (
-        *("bad_field", "bad_lexicon", "bad_voice", "busy", "draining", "engine_failed"),
-        *("loading", "synthesis_stuck", "text_too_long", "unknown_voice"),
-    ),
+    synthesis_errors: (*sorted(SYNTHESIS_CODES), "other"),
     owned_units: _STAGES,
     unowned_units: _STAGES,
     acquisitions: _STAGES,

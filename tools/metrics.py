@@ -21,8 +21,10 @@ def row(metric: Any) -> str:
     name = family.name + ("_total" if family.type == "counter" else "")
     labels = ", ".join(f"`{label}`" for label in metric._labelnames)
     values = telemetry.LABELS.get(metric, ())
-    if values and values[-1] == "other":
-        labels += ": any of [the codes](#codes)"
+    codes = {*telemetry.ERROR_CODES, "other"}
+    if codes <= set(values):
+        others = ", ".join(value for value in values if value not in codes)
+        labels += ": any of [the codes](#codes)" + f", {others}" * bool(others)
     elif values:
         labels += f": {', '.join(values)}"
     return f"| `{name}` | {family.type} | {labels} | {family.documentation} |"

@@ -157,7 +157,7 @@ def _now() -> float:
 def refused(request: web.Request, error: FirstwordError) -> web.Response:
     """An error before the first byte of an answer, as a status and words."""
     status, retry_after_s = _status(error)
-    telemetry.refused_requests.labels(error.code).inc()
+    telemetry.count_refusal(error.code)
     headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

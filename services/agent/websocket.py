@@ -218,7 +218,7 @@ class Line:
             self._spend(request)
             self._start(self._write(self.conversation.begin(request)))
         except RequestError as error:
-            telemetry.refused_requests.labels(error.code).inc()
+            telemetry.count_refusal(error.code)
             await self._outlet.error(None, error)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -45,7 +45,7 @@ class Answer(ABC):
                     "invocation broken off", kind=type(error).__name__, where=where(error)
                 )
                 told = _told(error, self._sound.id or None)
-                telemetry.synthesis_errors.labels(told.code).inc()
+                telemetry.count_synthesis_error(told.code)
                 await self._write(self._failed(told))
             else:
                 await self._write(self._ended())

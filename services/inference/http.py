@@ -119,7 +119,7 @@ class Invocations:
 def _refused(
     code: str, message: str, status: int, retry_after_ms: int | None = None
 ) -> web.Response:
-    telemetry.synthesis_errors.labels(code).inc()
+    telemetry.count_synthesis_error(code)
     error: dict[str, Any] = {"code": code, "message": message, "retryable": status == 503}
     headers = {}
     if retry_after_ms is not None:

@@ -167,7 +167,7 @@ class Connection:
             match action:
                 case Send(frame, error):
                     if error is not None:
-                        telemetry.synthesis_errors.labels(error).inc()
+                        telemetry.count_synthesis_error(error)
                     self._outbox.put(frame)
                 case Start():
                     self._stop = Stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,91 @@ def test_every_code_that_the_sources_tell_is_known() -> None:
         for code in told_in(path) - telemetry.ERROR_CODES
     }
     assert not unknown, "add them to ERROR_CODES"
+
+
+ARGUMENT = {"_error": 1, "_one_of": 2}
+"""Where a code stands among the arguments, if not first. Of `_one_of` it is made of its field."""
+INFERENCE = (
+    *("services/inference/*.py", "firstword/encoding.py", "firstword/session_codec.py"),
+    *("services/inference/kokoro_torch/*.py", "services/inference/g2p/*.py"),
+)
+SYNTHESIS = {
+    *("SynthesisError", "FrameError", "EncodingError", "LexiconError"),
+    *("_error", "_one_of", "_refused", "error", "failed"),
+}
+AGENT = (
+    "services/agent/*.py",
+    *(f"firstword/{each}.py" for each in ("session", "room", "outbox", "publisher", "pieces")),
+    *(f"firstword/{each}.py" for each in ("listener", "server_errors", "streams", "encoding")),
+)
+REFUSALS = {"RequestError", "AccessError", "SpokenError", "FirstwordError", "EncodingError"}
+NO_REFUSAL = {
+    *("bad_origins", "bad_tokens", "no_tokens"),  # the agent does not start
+    *("internal", "source_failed"),  # events in an answer that has begun
+    "too_slow",  # firstword_agent_cut_listeners_total
+    "encoder_closed",  # a bug, and told as `failed`
+}
+
+
+def written_in(patterns: tuple[str, ...], told_by: set[str]) -> set[str]:
+    """Codes that stand in these sources as words, where an error is made or told."""
+    codes: set[str] = set()
+    paths = [path for pattern in patterns for path in ROOT.glob(pattern)]
+    assert len(paths) >= len(patterns)
+    for node in (each for path in paths for each in ast.walk(ast.parse(path.read_text("utf-8")))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name not in told_by or isinstance(getattr(node.func, "value", None), ast.Call):
+            continue  # the latter is `logger().error(…)`
+        place = ARGUMENT.get(name, 0)
+        said = [*node.args[place : place + 1]]
+        said += [each.value for each in node.keywords if each.arg == "code"]
+        words = [each.value for each in said if isinstance(each, ast.Constant)]
+        form = "unsupported_{}" if name == "_one_of" else "{}"
+        codes |= {form.format(word) for word in words if isinstance(word, str)}
+    return codes
+
+
+def test_every_code_of_the_inference_service_is_there_from_the_start() -> None:
+    written = written_in(INFERENCE, SYNTHESIS)
+    assert {"id_in_use", "bad_utf8", "unsupported_transport", "missing_package"} <= written
+    assert written <= set(telemetry.LABELS[telemetry.synthesis_errors])
+
+
+def test_every_code_that_a_caller_is_refused_with_is_there_from_the_start() -> None:
+    written = written_in(AGENT, REFUSALS)
+    assert {"no_such_path", "bad_method", "turn_taken", "no_receipt"} <= written
+    known = set(telemetry.LABELS[telemetry.refused_requests])
+    assert written - NO_REFUSAL <= known
+    assert telemetry.ERROR_CODES <= known, "a request that waits for its speech says them, too"
+    assert set(telemetry.LABELS[telemetry.turns]) - {"complete"} <= known, "how a turn ends"
+
+
+def test_every_code_of_a_model_that_fails_is_there_from_the_start() -> None:
+    written = written_in(("services/agent/*.py",), {"SourceError"})
+    assert "source_cut" in written
+    assert written <= set(telemetry.LABELS[telemetry.model_failures])
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [
+        (telemetry.count_refusal, "firstword_agent_refused_requests_total"),
+        (telemetry.count_synthesis_error, "firstword_synthesis_errors_total"),
+    ],
+)
+def test_what_is_not_known_counts_as_other(count: Callable[[str], None], name: str) -> None:
+    def counts(code: str) -> float | None:
+        return REGISTRY.get_sample_value(name, {"code": code})
+
+    before = counts("other") or 0.0
+    count("of_a_backends_own")
+    assert counts("other") == before + 1
+    assert counts("of_a_backends_own") is None
+    before = counts("busy") or 0.0
+    count("busy")
+    assert counts("busy") == before + 1
 
 
 def metrics() -> list[Any]:
