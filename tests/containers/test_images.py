@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -31,7 +32,7 @@ pytestmark = [
 
 SERVICES = ("segmenter", "tts_gateway", "agent", "agentcore")
 COMPOSE = ("compose", "-f", "deploy/compose.yaml")
-EVERYTHING = ("--profile", "observability", "--profile", "weights")
+EVERYTHING = ("--profile", "observability")
 PORTS = ("REDIS", "SEGMENTER", "GATEWAY", "INFERENCE", "AGENT")
 BIDIRECTIONAL = "com.amazonaws.sagemaker.capabilities.bidirectional-streaming"
 RUN = ("run", "--rm", "--network=none", "--read-only", "--entrypoint", "python")
@@ -96,7 +97,7 @@ def build(engine: Engine, name: str, dockerfile: str, *options: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def running(docker: Engine) -> Iterator[Running]:
+def running(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """`docker compose up --wait`, on free ports, once the weights of this machine are fetched."""
     try:
         weights = assets.locate(os.environ).folder
@@ -104,7 +105,11 @@ def running(docker: Engine) -> Iterator[Running]:
         missing(error.message)
     variables = {f"FIRSTWORD_{name}_PORT": str(free_port()) for name in PORTS}
     variables["PROMETHEUS_PORT"] = str(free_port())
-    variables |= {"FIRSTWORD_WEIGHTS": "weights", "COMPOSE_PROJECT_NAME": "firstword-test"}
+    lexicon = tmp_path_factory.mktemp("lexicon") / "ours.json"
+    lexicon.write_text('{"Firstword": "first word"}')
+    lexicon.chmod(0o644)
+    variables |= {"FIRSTWORD_WEIGHTS": "", "FIRSTWORD_INFERENCE_LEXICON": str(lexicon)}
+    variables |= {"FIRSTWORD_INFERENCE_VOICE": "bf_emma", "COMPOSE_PROJECT_NAME": "firstword-test"}
     composed = Running(docker, variables)
     composed.compose(*EVERYTHING, "down", "--volumes")
     try:
@@ -154,6 +159,12 @@ def test_no_installer_is_left(docker: Engine) -> None:
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is not None)"
     for name in (*SERVICES, "inference"):
         docker.docker(*RUN, f"firstword/{name}", "-c", look)
+
+
+@pytest.mark.parametrize("name", [*SERVICES, "inference"])
+def test_spans_can_be_exported(docker: Engine, name: str) -> None:
+    look = "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter"
+    docker.docker(*RUN, f"firstword/{name}", "-c", look)
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +297,34 @@ async def test_the_page_is_there_and_speaks(running: Running) -> None:
     assert heard.said == "The container speaks."
     assert len(heard.audio) / 2 > RATE / 2, "half a second of samples at least"
     assert any(heard.audio), "and not of silence"
+
+
+def test_weights_that_are_there_are_not_fetched(running: Running) -> None:
+    """`up` saw that; it needs no network for it."""
+    assert running.state("weights")["ExitCode"] == 0
+    (container,) = running.compose("ps", "--all", "--quiet", "weights").split()
+    again = (
+        *("run", "--rm", "--network=none", f"--volumes-from={container}", "--user=0:0"),
+        *("--env=FIRSTWORD_MODEL_DIR=", "--env=XDG_CACHE_HOME=/tmp", "--entrypoint=python"),
+    )
+    fetch = ("firstword/inference", "-m", "firstword", "voices", "fetch", "--all")
+    assert "54 voices are in" in running.engine.docker(*again, *fetch).stdout
+
+
+def test_a_folder_of_ones_own_is_left_as_it_is(running: Running, tmp_path: Path) -> None:
+    variables = {**running.variables, "FIRSTWORD_WEIGHTS": str(tmp_path)}
+    told = running.engine.docker(*COMPOSE, "run", "--rm", "weights", variables=variables)
+    assert (told.stdout, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_what_is_set_for_the_voice_gets_there(running: Running) -> None:
+    look = "import os; print(os.environ['FIRSTWORD_INFERENCE_VOICE'], open('/lexicon.json').read())"
+    told = running.compose("exec", "-T", "inference", "python", "-c", look)
+    assert told.strip() == 'bf_emma {"Firstword": "first word"}'
+    set_here = "import os; print(sorted(n for n in os.environ if n.startswith('FIRSTWORD')))"
+    names = running.compose("exec", "-T", "inference", "python", "-c", set_here)
+    assert "FIRSTWORD_INFERENCE_ENGINE" in names, "the image says it"
+    assert "FIRSTWORD_INFERENCE_BATCH" not in names, "nobody set it"
 
 
 async def test_prometheus_reads_our_rules(running: Running) -> None:

@@ -105,15 +105,69 @@ def test_every_package_has_the_sums_of_its_files(name: str) -> None:
 # -- compose --------------------------------------------------------------------------------------
 
 
-def test_compose_gives_services_settings_that_they_have() -> None:
-    for name, settings in OURS.items():
-        given = set(COMPOSE["services"][name]["environment"])
-        known = {row[0] for row in table(settings)}
-        shared = {"FIRSTWORD_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "FIRSTWORD_PARTITIONS"}
-        assert given <= known | shared, name
+EVERY_SERVICE = {"FIRSTWORD_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"}
+OF_AWS = {"AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+FURTHER = {
+    "segmenter": {*EVERY_SERVICE, "FIRSTWORD_PARTITIONS"},
+    "tts_gateway": {*EVERY_SERVICE, "FIRSTWORD_PARTITIONS", *OF_AWS},
+    "inference": EVERY_SERVICE,
+    "agent": {*EVERY_SERVICE, "FIRSTWORD_PARTITIONS", *OF_AWS},
+}
+"""What services read besides their settings."""
+NOT_HANDED_ON = {
+    "ECS_AGENT_URI": "of ECS",
+    "FIRSTWORD_AGENT_AGENTCORE_PORT": "of another image",
+    "FIRSTWORD_AGENT_STRANDS": "a module that the image does not have",
+    "FIRSTWORD_GATEWAY_HOST": "health and metrics stay on this machine",
+    "FIRSTWORD_INFERENCE_DRAIN_S": "fits stop_grace_period",
+    "FIRSTWORD_INFERENCE_ENGINE": "each image has one, and says which",
+    "FIRSTWORD_INFERENCE_HOST": "fixed: the gateway is on this machine",
+    "FIRSTWORD_SEGMENTER_HOST": "health and metrics stay on this machine",
+}
+INTERPOLATED = re.compile(r"\$\{(\w+)")
 
 
-@pytest.mark.parametrize("name", sorted(set(COMPOSE["services"]) - {"weights"}))
+def _interpolated(node: Any) -> set[str]:
+    """The variables that a part of compose.yaml reads, those that are handed on unchanged too."""
+    if isinstance(node, dict):
+        unchanged = {name for name, value in node.get("environment", {}).items() if value is None}
+        return unchanged.union(*map(_interpolated, node.values()))
+    if isinstance(node, list):
+        return set[str]().union(*map(_interpolated, node))
+    return set(INTERPOLATED.findall(node)) if isinstance(node, str) else set()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_compose_hands_every_setting_on(name: str) -> None:
+    """From the environment of whoever types `docker compose`, and nothing that nobody reads."""
+    service = COMPOSE["services"][name]
+    known = {row[0] for row in table(OURS[name])} | FURTHER[name]
+    can_be_set = _interpolated(service) | {"FIRSTWORD_REDIS_URL"}  # by its port
+    assert known - set(NOT_HANDED_ON) <= can_be_set
+    assert set(service["environment"]) <= known
+
+
+def test_what_compose_does_not_hand_on_is_a_setting() -> None:
+    known = {row[0] for settings in OURS.values() for row in table(settings)}
+    assert set(NOT_HANDED_ON) <= known
+
+
+def test_the_page_names_what_compose_reads() -> None:
+    """Each variable of its tables can be set, and each that is no service's stands in them."""
+    settings = {row[0] for each in OURS.values() for row in table(each)}
+    assert _documented() <= _interpolated(COMPOSE)
+    assert _interpolated(COMPOSE) - settings <= _documented()
+
+
+def _documented() -> set[str]:
+    """The variables in the tables of docs/DEPLOY.md about compose."""
+    page = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
+    (part,) = re.findall(r"^## Containers.*?^### ", page, re.MULTILINE | re.DOTALL)
+    rows = "\n".join(line for line in part.splitlines() if line.startswith("| "))
+    return set(re.findall(r"`((?:AWS|FIRSTWORD|GRAFANA|OTEL|PROMETHEUS)_\w+)`", rows))
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
 def test_no_container_may_more_than_it_needs(name: str) -> None:
     service = COMPOSE["services"][name]
     assert service["read_only"]
