@@ -98,10 +98,19 @@ class Scheduler:
         """Most pieces of one run."""
         self._limits = limits
         self._waiting: dict[Job, None] = {}  # in the order of their coming
+        self._expected: dict[Job, None] = {}
         self._runs: dict[Run, None] = {}
         self._pace = Pace()
 
     # ------------------------------------------------------------------ the queue
+
+    def expect(self, job: Job) -> None:
+        """Such a piece will be added: until `came`, it counts for what others must wait."""
+        self._expected[job] = None
+
+    def came(self, job: Job) -> None:
+        """What was expected was added as what it is, or never will be."""
+        self._expected.pop(job, None)
 
     def add(self, job: Job) -> None:
         """This piece is to be made."""
@@ -178,8 +187,8 @@ class Scheduler:
         return sum(1 for run in self._runs if now - run.started >= self._limits.hang_s)
 
     def backlog_s(self, now: float) -> float:
-        """Seconds until all is made that waits or runs, by what runs have taken so far."""
-        return self._work_s(self._waiting) + self._left_s(now)
+        """Seconds until all is made that waits, runs or is expected, by what runs have taken."""
+        return self._work_s([*self._waiting, *self._expected]) + self._left_s(now)
 
     def retry_after_s(self, now: float, *, due: float, first: bool) -> float:
         """0 if a request is to be taken, else in how many seconds it might be.
@@ -188,7 +197,7 @@ class Scheduler:
         `max_wait_s`. Its own work does not count: a long sentence alone is nobody's fault.
         """
         new = Job(due, first)
-        order = self._order(now, [*self._waiting, new])
+        order = self._order(now, [*self._waiting, *self._expected, new])
         wait_s = self._work_s(order[: order.index(new)]) + self._left_s(now)
         late_s = wait_s - max(0.0, due - now) - self._limits.max_wait_s
         return max(late_s, LEAST_RETRY_S) if late_s > 0 else 0.0

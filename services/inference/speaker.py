@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from firstword import telemetry
@@ -168,13 +168,17 @@ class Speaker:
     ) -> AsyncGenerator[_Piece, None]:
         """The pieces of a request, each as it is made; while one is sent, the next is made."""
         utterance = self._utterance(engine, request)
-        prepared = await self._prepared(engine, utterance)
+        # Whoever comes while it is prepared is told to wait for it as well.
+        first = Job(listener.due, _is_first(request), self._typical_size)
+        with self._workers.expecting(first):
+            prepared = await self._prepared(engine, utterance)
         if prepared is not None and not prepared.pieces:
             yield _Piece(Made(prepared, None, 0.0), 0.0, last=True)
             return
-        size = self._typical_size if prepared is None else prepared.size(0)
+        if prepared is not None:
+            first = replace(first, size=prepared.size(0))
         queued = _Queued(self._workers, stop)
-        queued.submit(Work(utterance, stop, prepared), Job(listener.due, _is_first(request), size))
+        queued.submit(Work(utterance, stop, prepared), first)
         index, last = 0, False
         while not last:
             made, waited_s = await queued.result()

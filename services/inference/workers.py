@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from services.inference.scheduler import Job, Limits, Run, Scheduler
@@ -67,6 +68,17 @@ class Workers(Generic[W, R]):
         """How many works of one run `make` takes."""
         with self._changed:
             self._scheduler.max_batch = pieces
+
+    @contextmanager
+    def expecting(self, job: Job) -> Iterator[None]:
+        """For the length of the block such a work is not submitted yet, but others wait for it."""
+        with self._changed:
+            self._scheduler.expect(job)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._scheduler.came(job)
 
     def submit(self, work: W, job: Job) -> Ticket[W, R]:
         """Have a work made when the scheduler says so; returns at once. `job` is what decides its

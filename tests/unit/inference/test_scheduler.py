@@ -202,6 +202,19 @@ def test_a_request_is_refused_when_others_would_keep_it_waiting_too_long() -> No
     assert queue.retry_after_s(10.0, due=11.5, first=False) == 0.0, "its listener can wait"
 
 
+def test_what_is_expected_counts_for_those_that_come_meanwhile() -> None:
+    queue = paced(0.5)
+    soon = [Job(10.0, first=True) for _ in range(4)]
+    for job in soon:
+        queue.expect(job)
+    assert queue.take(10.0) is None
+    assert queue.backlog_s(10.0) == pytest.approx(2.0)
+    assert queue.retry_after_s(10.0, due=10.0, first=True) == pytest.approx(1.0)
+    for job in soon:
+        queue.came(job)
+    assert queue.backlog_s(10.0) == queue.retry_after_s(10.0, due=10.0, first=True) == 0.0
+
+
 def test_what_is_less_urgent_does_not_count_and_more_workers_share_it() -> None:
     queue = paced(0.5)
     for _ in range(10):

@@ -276,6 +276,21 @@ async def test_who_would_wait_too_long_is_told_when_to_come_back(make: Make) -> 
     await asyncio.wait({hearing})
 
 
+async def test_those_of_a_burst_count_while_they_are_prepared(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(latency_s=60), max_wait_s=2.5)
+    stop = Stop()
+    hearing = asyncio.create_task(hear(speaker, ask(), stop))
+    await eventually(engine.running.is_set, "the engine works")
+    speaker._workers._scheduler._pace._per_size = 1.0 / speaker._typical_size
+    burst = [asyncio.create_task(hear(speaker, ask(first=True), stop)) for _ in range(10)]
+    await eventually(lambda: any(task.done() for task in burst), "some are refused")
+    refused = [task.exception() for task in burst if task.done()]
+    assert all(isinstance(error, SynthesisError) and error.code == "busy" for error in refused)
+    assert len(refused) in (7, 8), "a second each: two may wait, three when the one is over"
+    stop.set()
+    await asyncio.wait({hearing, *burst})
+
+
 async def test_when_all_hang_nobody_else_has_to_wait_for_it(make: Make) -> None:
     speaker, _ = await make(ToneOptions(hang=True), hang_s=0.05)
     with pytest.raises(SynthesisError, match="synthesis_stuck"):
