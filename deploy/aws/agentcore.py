@@ -14,7 +14,13 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from deploy.aws.network import Network
-from deploy.aws.services import MODEL_ACTIONS, agent_environment, model_arns
+from deploy.aws.services import (
+    MODEL_ACTIONS,
+    OPENAI_KEY,
+    agent_environment,
+    model_arns,
+    openai_key,
+)
 from deploy.aws.settings import Deployment
 
 
@@ -31,6 +37,7 @@ class ManagedAgent(Construct):
     ) -> None:
         super().__init__(scope, "ManagedAgent")
         role = self._role(made, image)
+        key = openai_key(made, self)
         subnets = network.vpc.select_subnets(subnet_type=network.private.subnet_type)
         self.runtime = agentcore.CfnRuntime(
             self,
@@ -52,6 +59,7 @@ class ManagedAgent(Construct):
                 **agent_environment(made),
                 "DOCKER_CONTAINER": "1",  # else its server listens where nobody reaches it
                 "FIRSTWORD_REDIS_URL": url.secret_value.unsafe_unwrap(),  # a reference
+                **({} if key is None else {OPENAI_KEY: key.secret_value.unsafe_unwrap()}),
             },
         )
         self.runtime.node.add_dependency(role.node.find_child("DefaultPolicy"))

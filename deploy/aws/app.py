@@ -28,6 +28,7 @@ from deploy.aws.services import (
     agent_part,
     gateway_part,
     model_arns,
+    openai_key,
     segmenter_part,
 )
 from deploy.aws.settings import Deployment, read
@@ -93,7 +94,9 @@ class Firstword(cdk.Stack):
             return managed
         tokens = secretsmanager.Secret.from_secret_complete_arn(self, "Tokens", made.tokens_secret)
         models = model_arns(made, self)
-        agent = self._run(agent_part(made, self._network.agent, url, tokens, models))
+        agent = self._run(
+            agent_part(made, self._network.agent, url, tokens, openai_key(made, self), models)
+        )
         front = Front(self, made, self._network, agent)
         self._tell("AgentUrl", front.url, "what callers and the page reach")
         return agent

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from deploy.aws.settings import Deployment
 from firstword.assets import load_manifest
+from services.inference.kokoro_torch import pins
 
 KEPT_IMAGES = 10
 COLLECTOR = "collector"
@@ -23,14 +24,19 @@ def images(made: Deployment) -> tuple[str, ...]:
     return ("segmenter", "tts_gateway", "inference", agents[made.agent])
 
 
-def weights_prefix() -> str:
-    """Where this version's weights lie in the bucket: other files have another place.
+def weights_prefix(engine: str) -> str:
+    """Where this version's weights for an engine lie in the bucket: other files have another place.
 
-    The container checks each file against the sha256 in `firstword/assets.json`; this name is made
-    of those same sums, so that a change of weights is a change of the model.
+    The container checks each file against the sha256 in `firstword/assets.json`, and torch its
+    checkpoint against `pins`; this name is made of those same sums, so that a change of weights is
+    a change of the model.
     """
     manifest = load_manifest()
-    sums = "\n".join(f"{file.sha256}  {file.name}" for file in manifest.files)
+    files = [(file.sha256, file.name) for file in manifest.files]
+    if engine == "torch":  # either of them beside the others
+        files.append((pins.ORIGINAL_SHA256, pins.ORIGINAL))
+        files.append((pins.DEQUANTISED_SHA256, pins.DEQUANTISED))
+    sums = "\n".join(f"{sha256}  {name}" for sha256, name in files)
     return f"{manifest.version}-{hashlib.sha256(sums.encode()).hexdigest()[:12]}/"
 
 
@@ -55,7 +61,7 @@ class Base(cdk.Stack):
         self.repositories = {name: self._repository(made, name) for name in images(made)}
         ours = [name for name in images(made) if name in ("segmenter", "tts_gateway", "agent")]
         self.logs = {name: self._log_group(made, name) for name in (*ours, COLLECTOR)}
-        place = self.weights.s3_url_for_object(weights_prefix())
+        place = self.weights.s3_url_for_object(weights_prefix(made.engine))
         cdk.CfnOutput(self, "WeightsPlace", value=place, description="upload the weights here")
 
     def _repository(self, made: Deployment, name: str) -> ecr.Repository:

@@ -12,7 +12,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from deploy.aws.base import weights_prefix
-from deploy.aws.settings import Deployment
+from deploy.aws.environments import environment as variables
+from deploy.aws.settings import Deployment, has_gpu
 
 VARIANT = "all"
 MODEL_DIR = "/opt/ml/model"
@@ -70,13 +71,14 @@ class Endpoint(Construct):
         )
         image.grant_pull(role)
         if made.weights == "bucket":
-            files = weights.arn_for_objects(f"{weights_prefix()}*")
+            place = f"{weights_prefix(made.engine)}*"
+            files = weights.arn_for_objects(place)
             role.add_to_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=[files]))
             role.add_to_policy(
                 iam.PolicyStatement(
                     actions=["s3:ListBucket"],
                     resources=[weights.bucket_arn],
-                    conditions={"StringLike": {"s3:prefix": f"{weights_prefix()}*"}},
+                    conditions={"StringLike": {"s3:prefix": place}},
                 )
             )
         logs = cdk.Stack.of(self).format_arn(
@@ -116,6 +118,10 @@ class Endpoint(Construct):
             "FIRSTWORD_INFERENCE_HOST": "0.0.0.0",  # noqa: S104 - a container's only address
             "FIRSTWORD_INFERENCE_ENGINE": made.engine,
         }
+        if has_gpu(made.endpoint_instance):
+            # Else a driver that does not fit would leave everything to the CPU without a word.
+            environment["FIRSTWORD_INFERENCE_DEVICE"] = "cuda"
+        environment |= variables("inference", made.inference_env)
         source = None
         if made.weights == "bucket":
             environment["FIRSTWORD_MODEL_DIR"] = MODEL_DIR
@@ -123,7 +129,7 @@ class Endpoint(Construct):
                 s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
                     compression_type="None",
                     s3_data_type="S3Prefix",
-                    s3_uri=weights.s3_url_for_object(weights_prefix()),
+                    s3_uri=weights.s3_url_for_object(weights_prefix(made.engine)),
                 )
             )
         return sagemaker.CfnModel.ContainerDefinitionProperty(

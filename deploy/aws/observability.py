@@ -19,6 +19,7 @@ from deploy.aws.settings import Deployment
 
 TARGETS = "/etc/ecs_sd_targets.yaml"
 """The collector writes what it found, and reads it again; its image has no /tmp."""
+RUNBOOK = "docs/RUNBOOK.md"
 RULES = Path(__file__).parents[1] / "observability"
 
 
@@ -44,7 +45,7 @@ class Observability(Construct):
                 f"Rules-{name}",
                 name=f"{made.name}-{name}",
                 workspace=self.workspace.attr_arn,
-                data=(RULES / f"{name}.yml").read_text(encoding="utf-8"),
+                data=_rules(name, made.runbook_base),
             )
         task = ecs.FargateTaskDefinition(
             self, "Task", family=f"{made.name}-collector", cpu=256, memory_limit_mib=512
@@ -153,6 +154,12 @@ class Observability(Construct):
             },
         }
         return yaml.safe_dump(wanted, sort_keys=False)
+
+
+def _rules(name: str, runbook: str) -> str:
+    """A file of rules, whose alerts lead to where the runbook can be opened."""
+    text = (RULES / f"{name}.yml").read_text(encoding="utf-8")
+    return text.replace(f"runbook_url: {RUNBOOK}", f"runbook_url: {runbook or RUNBOOK}")
 
 
 def _label(service: str) -> str:

@@ -14,6 +14,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from deploy.aws.environments import environment as variables
 from deploy.aws.settings import Deployment
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - a task's only address; security groups decide who reaches it
@@ -148,6 +149,7 @@ def segmenter_part(made: Deployment, group: ec2.SecurityGroup, url: secretsmanag
         {
             "FIRSTWORD_SEGMENTER_HOST": ANYWHERE,
             "FIRSTWORD_PARTITIONS": str(made.partitions),
+            **variables("segmenter", made.segmenter_env),
         },
         {"FIRSTWORD_REDIS_URL": url},
     )
@@ -173,6 +175,7 @@ def gateway_part(
             "FIRSTWORD_GATEWAY_HOST": ANYWHERE,
             "FIRSTWORD_GATEWAY_MAX_SESSIONS": str(made.gateway_sessions),
             "FIRSTWORD_UPSTREAM": upstream,
+            **variables("gateway", made.gateway_env),
         },
         {"FIRSTWORD_REDIS_URL": url},
         cpu=1024,
@@ -195,35 +198,54 @@ def agent_part(
     group: ec2.SecurityGroup,
     url: secretsmanager.ISecret,
     tokens: secretsmanager.ISecret,
+    key: secretsmanager.ISecret | None,
     models: list[str],
 ) -> Part:
-    """Serves callers. `models` are the ARNs of what it may have answer."""
+    """Serves callers. `models` are the ARNs of what it may have answer; `key` is of a chat server,
+    if that has one."""
     return Part(
         "agent",
         made.agents,
         group,
         {"FIRSTWORD_AGENT_HOST": ANYWHERE, **agent_environment(made)},
-        {"FIRSTWORD_REDIS_URL": url, "FIRSTWORD_API_TOKENS": tokens},
+        {
+            "FIRSTWORD_REDIS_URL": url,
+            "FIRSTWORD_API_TOKENS": tokens,
+            **({} if key is None else {OPENAI_KEY: key}),
+        },
         stop_s=120,
         actions={model: list(MODEL_ACTIONS) for model in models},
         called_as="agent",
     )
 
 
+OPENAI_KEY = "FIRSTWORD_AGENT_OPENAI_KEY"
 MODEL_ACTIONS = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
 
 
 def agent_environment(made: Deployment) -> dict[str, str]:
     """What the agent is told, wherever it runs."""
+    server = {"FIRSTWORD_AGENT_OPENAI_URL": made.agent_openai_url}
     return {
         "FIRSTWORD_AGENT_SOURCE": made.agent_source,
         "FIRSTWORD_AGENT_MODEL": made.agent_model,
+        **(server if made.agent_source == "openai" else {}),
+        **variables("agent", made.agent_env),
     }
+
+
+def openai_key(made: Deployment, scope: Construct) -> secretsmanager.ISecret | None:
+    """The secret that holds the chat server's key, if there is one."""
+    if not made.agent_openai_secret:
+        return None
+    return secretsmanager.Secret.from_secret_complete_arn(
+        scope, "OpenaiKey", made.agent_openai_secret
+    )
 
 
 def model_arns(made: Deployment, stack: cdk.Stack) -> list[str]:
     """What the agent's model id stands for: a model, or a profile over several regions."""
-    if made.agent_source == "scripted":
+    if made.agent_source in ("scripted", "openai"):
         return []
     model = made.agent_model.split(".", 1)
     across = model[0] in ("us", "eu", "apac", "global") and len(model) == 2

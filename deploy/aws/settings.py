@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+from deploy.aws.environments import as_text, environment
 from firstword.errors import SettingsError
 from firstword.settings import load, setting, table
+from services.agent.settings import SOURCES
 
 AGENTS = ("ecs", "agentcore")
 
@@ -43,12 +48,21 @@ class Deployment:
         "own choice, for CPU instances",
     )
     engine: str = setting(
-        "onnx", "engine", "what computes in the container", choices=("onnx", "torch")
+        "torch",
+        "engine",
+        "what computes in the container: torch, for GPUs; onnx, for CPUs",
+        choices=("onnx", "torch"),
+    )
+    inference_env: str = setting(
+        "",
+        "inference_env",
+        "other settings of the container: `BATCH=everything PRECISION=half` (INFERENCE.md)",
     )
     weights: str = setting(
         "bucket",
         "weights",
-        "bucket: read from S3 at start, checked against their sha256; image: baked into the image",
+        "bucket: read from S3 at start, checked against their sha256; image: baked into the image, "
+        "for engine=onnx",
         choices=("bucket", "image"),
     )
     startup_s: int = setting(
@@ -79,6 +93,12 @@ class Deployment:
     segmenters: int = setting(2, "segmenters", "segmenter tasks at least", minimum=1)
     gateways: int = setting(2, "gateways", "gateway tasks at least", minimum=1)
     gateway_sessions: int = setting(500, "gateway_sessions", "sessions of one gateway", minimum=1)
+    segmenter_env: str = setting(
+        "", "segmenter_env", "other settings of the segmenter: `VOICE=bf_emma STALL_S=2`"
+    )
+    gateway_env: str = setting(
+        "", "gateway_env", "other settings of the gateway: `SESSION_IDLE_S=120 MAX_AHEAD_S=20`"
+    )
     max_tasks: int = setting(8, "max_tasks", "tasks of one service at most", minimum=1)
 
     agent: str = setting("ecs", "agent", "where the agent runs", choices=AGENTS)
@@ -87,9 +107,22 @@ class Deployment:
         "scripted",
         "agent_source",
         "who answers prompts",
-        choices=("scripted", "bedrock", "strands"),
+        choices=SOURCES,
     )
-    agent_model: str = setting("", "agent_model", "model id at Bedrock")
+    agent_model: str = setting(
+        "", "agent_model", "model id at Bedrock; with agent_source=openai its name at the server"
+    )
+    agent_openai_url: str = setting(
+        "",
+        "agent_openai_url",
+        "chat server of agent_source=openai, up to before /chat/completions; https, port 443",
+    )
+    agent_openai_secret: str = setting(
+        "", "agent_openai_secret", "ARN of the secret that holds its key; empty: none is sent"
+    )
+    agent_env: str = setting(
+        "", "agent_env", "other settings of the agent: `MAX_TOKENS=300 SYSTEM_PROMPT='Be brief.'`"
+    )
     tokens_secret: str = setting(
         "",
         "tokens_secret",
@@ -111,55 +144,151 @@ class Deployment:
     alerts_topic: str = setting(
         "", "alerts_topic", "ARN of the SNS topic that alerts go to; empty: nobody is told"
     )
+    runbook_base: str = setting(
+        "",
+        "runbook_base",
+        "where RUNBOOK.md can be opened, https://…: alerts link to it; empty: they name the file",
+    )
 
 
 def read(context: Mapping[str, Any]) -> Deployment:
     """The choices in a CDK context. Raises SettingsError that names every problem."""
     known = {name for name, _, _ in table(Deployment)}
-    texts = {name: str(value) for name, value in context.items() if name in known}
-    made = load(Deployment, texts)
-    problems = list(_problems(made))
+    texts = {name: as_text(value) for name, value in context.items() if name in known}
+    problems = list(_unknown(context.keys() - known, known))
+    wrong: set[str] = set()
+    for name, text in texts.items():
+        try:
+            load(Deployment, {name: text})
+        except SettingsError as error:
+            problems += error.problems
+            wrong.add(name)
+    made = load(Deployment, {name: text for name, text in texts.items() if name not in wrong})
+    problems += [
+        text for names, broken, text in _rules(made) if broken and not wrong & set(names.split())
+    ]
+    for service in ("inference", "segmenter", "gateway", "agent"):
+        try:
+            environment(service, getattr(made, f"{service}_env"))
+        except SettingsError as error:
+            problems += error.problems
     if problems:
         raise SettingsError(problems)
     return made
 
 
-def _problems(made: Deployment) -> list[str]:
-    """What does not go together."""
-    rules = (
-        (made.image_tag in ("", "latest"), "image_tag: give the tag of the images to run"),
-        (
-            made.max_instances < made.min_instances,
-            f"max_instances={made.max_instances} is less than min_instances={made.min_instances}",
-        ),
-        (
-            made.scale_in_sessions > made.target_sessions / 2,
-            f"scale_in_sessions={made.scale_in_sessions:g} must be at most half of "
-            f"target_sessions={made.target_sessions:g}: the instance would be missed at once",
-        ),
-        (
-            made.agent == "ecs" and not made.tokens_secret,
-            "tokens_secret: agent=ecs needs the secret that says who may come in",
-        ),
-        *(
-            (bool(value) and not value.startswith("arn:"), f"{name}={value}: must be an ARN")
-            for name, value in (
-                ("tokens_secret", made.tokens_secret),
-                ("certificate", made.certificate),
-                ("alerts_topic", made.alerts_topic),
-            )
-        ),
-        (
-            bool(made.vpc_id) and not (made.account and made.region),
-            "vpc_id: give account and region, too: an existing VPC has to be looked up",
-        ),
-        (
-            made.agent_source != "scripted" and not made.agent_model,
-            f"agent_model: agent_source={made.agent_source} needs a model",
-        ),
-        (
-            made.max_tasks < max(made.segmenters, made.gateways, made.agents),
-            f"max_tasks={made.max_tasks} is less than a service's tasks at least",
-        ),
+def has_gpu(instance: str) -> bool:
+    """Whether instances of SageMaker of this type have GPUs."""
+    return bool(re.match(r"ml\.(g|gr|p)\d", instance))
+
+
+def _unknown(names: Set[str], known: Set[str]) -> Iterator[str]:
+    """Choices that are misspelt. CDK's own keys are in the context, too, and look otherwise."""
+    for name in sorted(names):
+        close = difflib.get_close_matches(name.lower().replace("-", "_"), known, 1, cutoff=0.75)
+        if close and ":" not in name and "/" not in name:
+            yield f"{name}: there is no such choice; did you mean {close[0]}?"
+
+
+def _rules(made: Deployment) -> Iterator[tuple[str, bool, str]]:
+    """What does not go together: the choices it is about, whether that is so, and how to say it."""
+    yield (
+        "image_tag",
+        made.image_tag in ("", "latest"),
+        "image_tag: give the tag of the images to run",
     )
-    return [text for broken, text in rules if broken]
+    yield from _endpoint(made)
+    yield from _agent(made)
+    yield (
+        "vpc_id",
+        bool(made.vpc_id) and not (made.account and made.region),
+        "vpc_id: give account and region, too: an existing VPC has to be looked up",
+    )
+    yield (
+        "max_tasks segmenters gateways agents",
+        made.max_tasks < max(made.segmenters, made.gateways, made.agents),
+        f"max_tasks={made.max_tasks} is less than a service's tasks at least",
+    )
+    arns = ("tokens_secret", "agent_openai_secret", "certificate", "alerts_topic")
+    for name in arns:
+        value: str = getattr(made, name)
+        wrong = bool(value) and not value.startswith("arn:")
+        yield name, wrong, f"{name}={value}: must be an ARN"
+    yield (
+        "runbook_base",
+        not re.fullmatch(r"(https?://[^\s#\"\\]+)?", made.runbook_base),
+        f"runbook_base={made.runbook_base}: must be an address, https://…, without #",
+    )
+
+
+def _endpoint(made: Deployment) -> Iterator[tuple[str, bool, str]]:
+    instance, gpu = made.endpoint_instance, has_gpu(made.endpoint_instance)
+    yield (
+        "endpoint_instance",
+        not instance.startswith("ml."),
+        f"endpoint_instance={instance}: must be a type of SageMaker's, as ml.g5.xlarge",
+    )
+    yield (
+        "endpoint_instance endpoint_ami",
+        not gpu and "gpu" in made.endpoint_ami,
+        f"endpoint_ami={made.endpoint_ami} is for GPUs, and {instance} has none: leave it empty "
+        "(-c endpoint_ami=)",
+    )
+    yield (
+        "endpoint_instance endpoint_ami",
+        gpu and not made.endpoint_ami,
+        f"endpoint_ami: {instance} has GPUs, and what SageMaker chooses itself has no driver for "
+        "CUDA 13",
+    )
+    yield (
+        "endpoint_instance engine",
+        not gpu and made.engine == "torch",
+        f"engine=torch is for GPUs, and {instance} has none: take engine=onnx",
+    )
+    yield (
+        "engine weights",
+        made.engine == "torch" and made.weights == "image",
+        "weights=image is for engine=onnx only: no image is built with torch's weights in it",
+    )
+    yield (
+        "min_instances max_instances",
+        made.max_instances < made.min_instances,
+        f"max_instances={made.max_instances} is less than min_instances={made.min_instances}",
+    )
+    yield (
+        "scale_in_sessions target_sessions",
+        made.scale_in_sessions > made.target_sessions / 2,
+        f"scale_in_sessions={made.scale_in_sessions:g} must be at most half of "
+        f"target_sessions={made.target_sessions:g}: the instance would be missed at once",
+    )
+
+
+def _agent(made: Deployment) -> Iterator[tuple[str, bool, str]]:
+    server = urlsplit(made.agent_openai_url)
+    openai = made.agent_source == "openai"
+    yield (
+        "agent tokens_secret",
+        made.agent == "ecs" and not made.tokens_secret,
+        "tokens_secret: agent=ecs needs the secret that says who may come in",
+    )
+    yield (
+        "agent_source agent_model",
+        made.agent_source != "scripted" and not made.agent_model,
+        f"agent_model: agent_source={made.agent_source} needs a model",
+    )
+    yield (
+        "agent_source agent_openai_url",
+        openai and not (server.scheme == "https" and server.netloc.removesuffix(":443") != ""),
+        "agent_openai_url: agent_source=openai needs its server, https://…/v1",
+    )
+    yield (
+        "agent_source agent_openai_url",
+        openai and server.scheme == "https" and ":" in server.netloc.removesuffix(":443"),
+        f"agent_openai_url={made.agent_openai_url}: the agent may reach port 443 only, and nobody "
+        "by name and password",
+    )
+    yield (
+        "agent_source agent_openai_url agent_openai_secret",
+        not openai and bool(made.agent_openai_url or made.agent_openai_secret),
+        "agent_openai_url and agent_openai_secret are for agent_source=openai",
+    )

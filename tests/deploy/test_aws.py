@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,9 @@ def ecs(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 @pytest.fixture(scope="module")
 def managed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """The agent in AgentCore, weights in the image, one node, no more than needed."""
-    context = {"agent": "agentcore", "weights": "image", "cache_replicas": "0"}
+    context = {"agent": "agentcore", "engine": "onnx", "weights": "image", "cache_replicas": "0"}
+    context |= {"agent_source": "openai", "agent_model": "small", "agent_openai_secret": SECRET}
+    context |= {"agent_openai_url": "https://chat.example/v1"}
     return synthesise(tmp_path_factory.mktemp("managed"), {**context, "tokens_secret": ""})
 
 
@@ -112,6 +113,8 @@ def test_the_endpoint_is_what_the_gateway_needs(ecs: Synthesised, managed: Synth
     source = container["ModelDataSource"]["S3DataSource"]
     assert (source["CompressionType"], source["S3DataType"]) == ("None", "S3Prefix")
     assert re.search(r"/kokoro-v1\.0-[0-9a-f]{12}/\"", json.dumps(source["S3Uri"]))
+    assert container["Environment"]["FIRSTWORD_INFERENCE_ENGINE"] == "torch"
+    assert container["Environment"]["FIRSTWORD_INFERENCE_DEVICE"] == "cuda"
     baked = managed.one("AWS::SageMaker::Model")["PrimaryContainer"]
     assert "ModelDataSource" not in baked
     assert "FIRSTWORD_MODEL_DIR" not in baked["Environment"]
@@ -230,7 +233,10 @@ def test_the_managed_agent(managed: Synthesised) -> None:
     image = json.dumps(runtime["AgentRuntimeArtifact"])
     assert "Imagesagentcore" in image
     assert ":0.1.0" in image
-    assert "resolve:secretsmanager" in json.dumps(runtime["EnvironmentVariables"])
+    variables = runtime["EnvironmentVariables"]
+    assert "resolve:secretsmanager" in json.dumps(variables["FIRSTWORD_REDIS_URL"])
+    key = variables["FIRSTWORD_AGENT_OPENAI_KEY"]
+    assert key == f"{{{{resolve:secretsmanager:{SECRET}:SecretString:::}}}}"
     trusted = [
         each["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]
         for id, each in managed.main["Resources"].items()
@@ -293,61 +299,3 @@ def test_outputs_are_what_doctor_takes(ecs: Synthesised) -> None:
         each["Name"]: each["Value"] for each in ecs.container("tts_gateway")["Environment"]
     }
     assert variables["FIRSTWORD_UPSTREAM"] == outputs["Upstream"]["Value"]
-
-
-# -- choices --------------------------------------------------------------------------------------
-
-
-def test_wrong_choices_are_told_all_at_once() -> None:
-    from deploy.aws.settings import read
-    from firstword.errors import SettingsError
-
-    wrong = {
-        "image_tag": "latest",
-        "min_instances": "3",
-        "target_sessions": "8",
-        "scale_in_sessions": "6",
-        "vpc_id": "vpc-1",
-        "agent_source": "bedrock",
-        "max_tasks": "1",
-        "certificate": "mine",
-    }
-    with pytest.raises(SettingsError) as caught:
-        read(wrong)
-    for name in (
-        "image_tag",
-        "max_instances",
-        "scale_in",
-        "tokens",
-        "vpc_id",
-        "model",
-        "max_tasks",
-        "certificate",
-    ):
-        assert any(name in problem for problem in caught.value.problems), name
-    with pytest.raises(SettingsError, match="one of ecs, agentcore"):
-        read({"agent": "lambda"})
-
-
-def test_what_capacity_prints_is_context_that_is_read() -> None:
-    from deploy.aws.settings import read
-    from firstword.capacity import Demand, plan
-
-    planned = plan(24, 300, Demand(peak=200, growth_per_minute=6, least=2))
-    made = read({"image_tag": "1", "tokens_secret": SECRET, **planned.context()})
-    assert made.target_sessions == planned.scale_out_at
-    assert (made.min_instances, made.max_instances) == (planned.least, planned.most)
-
-
-def test_cdk_json_runs_this_app() -> None:
-    command = json.loads((Path(ROOT) / "deploy/aws/cdk.json").read_text("utf-8"))["app"]
-    assert command == "PYTHONPATH=../.. python3 -P -m deploy.aws.app"
-
-
-def test_the_page_has_every_choice() -> None:
-    from deploy.aws.settings import Deployment
-    from firstword.settings import table
-
-    page = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
-    for name, default, about in table(Deployment):
-        assert f"| {name} | {default} | {about} |" in page

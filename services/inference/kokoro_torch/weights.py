@@ -17,14 +17,10 @@ from torch import Tensor
 
 from firstword.assets import AssetsError
 from services.inference.kokoro_torch.model import Kokoro
-
-ORIGINAL: Final = "kokoro-v1_0.pth"
-ORIGINAL_SHA256: Final = "496dba118d1a58f5f3db2efc88dbdc216e0483fc89fe6e47ee1f2c53f18ad1e4"
-"""Of the file that hexgrad/Kokoro-82M publishes."""
-
-DEQUANTISED: Final = "kokoro-v1.0.dequantised.pth"
-DEQUANTISED_SHA256: Final = "6f43c6d5bbfa6d7dd3db8c2a96ca33db38b8a8c63df859ed485fff846dedf602"
-"""Of the tensors that `dequantise` makes from the pinned int8 graph (`digest`)."""
+from services.inference.kokoro_torch.pins import DEQUANTISED as DEQUANTISED
+from services.inference.kokoro_torch.pins import DEQUANTISED_SHA256 as DEQUANTISED_SHA256
+from services.inference.kokoro_torch.pins import ORIGINAL as ORIGINAL
+from services.inference.kokoro_torch.pins import ORIGINAL_SHA256 as ORIGINAL_SHA256
 
 _UNUSED: Final = ("bert.pooler.", "bert.embeddings.position_ids")
 
