@@ -38,10 +38,15 @@ class ServiceFailed(FirstwordError):
     """A service ended, or did not get ready in time; the message holds the end of its log."""
 
 
+class ServiceEnded(ServiceFailed):
+    """It ended by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """A process to keep. `env(addresses)` are its variables beyond the common ones, given the
-    addresses of those it comes `after`. `port_variable` is set when it is started again, to the
+    addresses of those it comes `after`; asked again where it ended before it was ready, which is
+    tried once more if they differ then. `port_variable` is set when it is started again, to the
     port it had: others know that one."""
 
     name: str
@@ -118,12 +123,28 @@ class Supervisor:
         service = member.service
         for name in service.after:
             await self._announced[name].wait()
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        self._tell(service.name, "starting")
+        environ = self._variables(service)
+        try:
+            await self._launch(member, environ)
+        except ServiceEnded:
+            # Somebody may have taken what was free when we looked, a port.
+            now = self._variables(service)
+            if service.name in self.addresses or now == environ:
+                raise
+            await self._launch(member, now)
+
+    def _variables(self, service: Service) -> dict[str, str]:
+        """What the service is started with now."""
         environ = {**self._environ, **service.env(self.addresses)}
         if service.name in self.addresses and service.port_variable:
             environ[service.port_variable] = self.addresses[service.name].rpartition(":")[2]
+        return environ
+
+    async def _launch(self, member: _Member, environ: Mapping[str, str]) -> None:
+        service = member.service
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        self._tell(service.name, "starting")
         await member.launch(environ)
         try:
             async with asyncio.timeout(self._limits.start_s):
@@ -216,17 +237,15 @@ class _Member:
         if self._child is not None:
             self._child.send_signal(number)
 
-    async def failure(self, what: str) -> ServiceFailed:
+    async def failure(self, what: str, kind: type[ServiceFailed] = ServiceFailed) -> ServiceFailed:
         """An error that shows what the service itself said last."""
         lines = await asyncio.to_thread(last_lines, self.log)
         said = "".join(f"\n  | {line}" for line in lines) or " (it said nothing)"
-        return ServiceFailed(
-            "service_failed", f"{self.service.name} {what}. The end of {self.log}:{said}"
-        )
+        return kind("service_failed", f"{self.service.name} {what}. The end of {self.log}:{said}")
 
     async def _check_alive(self) -> None:
         if self._child is not None and self._child.returncode is not None:
-            raise await self.failure(f"ended ({_how(self._child.returncode)})")
+            raise await self.failure(f"ended ({_how(self._child.returncode)})", ServiceEnded)
 
 
 def make_log_folder(folder: Path) -> None:

@@ -27,6 +27,9 @@ _UPSTREAM_PATH = "/invocations-bidirectional-stream"
 _EMULATOR_CA = "emulator-ca.pem"
 UPSTREAMS = ("websocket", "sagemaker")
 """How gateway and container may be joined here: straight, or as behind a SageMaker endpoint."""
+PORTS: Mapping[str, int] = {"inference": 8080, "tts_gateway": 9102, "segmenter": 9101}
+"""Where `firstword up` puts them if it can: where deploy/observability/prometheus.yml looks."""
+_VARIABLES = {"inference": "INFERENCE", "tts_gateway": "GATEWAY", "segmenter": "SEGMENTER"}
 _LOOK_S = 0.2
 _SILENCE_S = 1.0
 
@@ -125,25 +128,41 @@ def supervisor(
     *,
     log_dir: Path,
     tell: Tell,
-    agent_port: int | None = None,
+    ports: Mapping[str, int] = {},
     upstream: str = "websocket",
 ) -> Supervisor:
-    """The services on the server at `url`, on free ports, not started. The agent is among them
-    when `agent_port` is given, and gets another port when that is taken. `upstream`: one of
-    `UPSTREAMS`."""
+    """The services on the server at `url`, not started: those in `ports` on that port, or another
+    where it is taken when they start, all others on free ones. The agent is among them only when
+    it is in `ports`. `upstream`: one of `UPSTREAMS`."""
+
+    def on(name: str) -> _Port:
+        return _Port(name, ports.get(name, 0), tell)
+
     # In the order of the path from its end, so that stopping goes from its beginning.
-    services = [_service("inference", "INFERENCE", health="/ping")]
+    services = [_service(on("inference"), "INFERENCE", health="/ping")]
+    gateway = on("tts_gateway")
     if upstream == "sagemaker":
-        services += _sagemaker(log_dir / _EMULATOR_CA)
+        services += _sagemaker(log_dir / _EMULATOR_CA, gateway, on("sagemaker"))
     else:
-        services += [_service("tts_gateway", "GATEWAY", after=("inference",), env=_upstream)]
-    services += [_service("segmenter", "SEGMENTER")]
-    if agent_port is not None:
-        if not _is_free(agent_port):
-            tell("agent", f"port {agent_port} is taken, so it gets another")
-            agent_port = 0
-        services.append(_service("agent", "AGENT", port=agent_port))
+        services += [_service(gateway, "GATEWAY", after=("inference",), env=_upstream)]
+    services += [_service(on("segmenter"), "SEGMENTER")]
+    if "agent" in ports:
+        services.append(_service(on("agent"), "AGENT"))
     return Supervisor(services, {**environ, URL_VARIABLE: url}, log_dir, tell)
+
+
+def ports(environ: Mapping[str, str]) -> dict[str, int]:
+    """Where `firstword up` is to put what others look at: the environment's ports (0: any that is
+    free), else `PORTS`. Raises FirstwordError for what is no port."""
+    found = dict(PORTS)
+    for name, word in _VARIABLES.items():
+        variable = _port_variable(word)
+        given = environ.get(variable, "")
+        if given and not (given.isascii() and given.isdecimal() and int(given) < 65_536):
+            told = f"{variable}={given!r}: must be a port, or 0 for a free one"
+            raise FirstwordError("bad_settings", told)
+        found[name] = int(given or found[name])
+    return found
 
 
 @contextlib.asynccontextmanager
@@ -170,7 +189,7 @@ async def inference(environ: Mapping[str, str], tell: Tell) -> AsyncIterator[str
     Raises FirstwordError when it does not start; the message holds the end of its log.
     """
     with tempfile.TemporaryDirectory(prefix="firstword-logs-") as folder:
-        alone = [_service("inference", "INFERENCE", health="/ping")]
+        alone = [_service(_Port("inference", 0, tell), "INFERENCE", health="/ping")]
         services = Supervisor(alone, environ, Path(folder), tell)
         await services.start()
         try:
@@ -190,33 +209,53 @@ def backend(given: str | None, environ: Mapping[str, str]) -> str | None:
     return _upstream(here.services)[UPSTREAM_VARIABLE]
 
 
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """The port a service is to have, 0 for a free one."""
+
+    service: str
+    wanted: int
+    tell: Tell
+
+    def choose(self, addresses: Mapping[str, str]) -> str:
+        """What the service is told, when it starts: a free one if another process has its port."""
+        again = self.service in addresses  # then its supervisor gives it the port that it had
+        if not self.wanted or again or _is_free(self.wanted):
+            return str(self.wanted)
+        self.tell(self.service, f"port {self.wanted} is taken, so it gets another")
+        return "0"
+
+
 def _service(
-    name: str,
+    port: _Port,
     variable: str,
     *,
-    port: int = 0,
     health: str | None = "/readyz",
     module: str = "",
     after: Sequence[str] = (),
     env: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda addresses: {},
 ) -> Service:
-    port_variable = f"FIRSTWORD_{variable}_PORT"
+    port_variable = _port_variable(variable)
     return Service(
-        name,
+        port.service,
         # -P: a folder named `services` where the user happens to be is not ours.
-        (sys.executable, "-P", "-m", module or f"services.{name}"),
+        (sys.executable, "-P", "-m", module or f"services.{port.service}"),
         health=health,
         port_variable=port_variable,
         after=after,
-        env=lambda addresses: {port_variable: str(port), **env(addresses)},
+        env=lambda addresses: {port_variable: port.choose(addresses), **env(addresses)},
     )
+
+
+def _port_variable(word: str) -> str:
+    return f"FIRSTWORD_{word}_PORT"
 
 
 def _upstream(addresses: Mapping[str, str]) -> dict[str, str]:
     return {UPSTREAM_VARIABLE: f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
 
 
-def _sagemaker(ca_file: Path) -> list[Service]:
+def _sagemaker(ca_file: Path, gateway: _Port, own: _Port) -> list[Service]:
     """The emulator before the container, and a gateway that takes it for SageMaker."""
     known = Settings(container="")
 
@@ -237,7 +276,7 @@ def _sagemaker(ca_file: Path) -> list[Service]:
         }
 
     emulator = _service(
-        "sagemaker",
+        own,
         "EMULATOR",
         health=None,
         module="firstword.emulator",
@@ -246,7 +285,7 @@ def _sagemaker(ca_file: Path) -> list[Service]:
     )
     return [
         emulator,
-        _service("tts_gateway", "GATEWAY", after=("inference", "sagemaker"), env=endpoint),
+        _service(gateway, "GATEWAY", after=("inference", "sagemaker"), env=endpoint),
     ]
 
 

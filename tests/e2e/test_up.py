@@ -34,6 +34,8 @@ class Home:
             "XDG_RUNTIME_DIR": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
             "TMPDIR": str(folder),
+            # Others run `up` at the same time, with the same favourite ports.
+            **{f"FIRSTWORD_{each}_PORT": "0" for each in ("INFERENCE", "SEGMENTER", "GATEWAY")},
         }
 
     def pids(self) -> dict[str, int]:

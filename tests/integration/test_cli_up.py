@@ -72,15 +72,18 @@ async def running(
         *,
         log_dir: Path,
         tell: Tell,
-        agent_port: int,
+        ports: dict[str, int],
         upstream: str,
     ) -> Supervisor:
         assert upstream == "websocket"
+        assert ports == {"inference": 8080, "tts_gateway": 9102, "segmenter": 7, "agent": 1}
         agent = Service("agent", (sys.executable, "-c", _AGENT))
         return Supervisor([agent], environ, log_dir, tell)
 
     monkeypatch.setattr(stack, "supervisor", one_service)
     environ = {**os.environ, "FIRSTWORD_REDIS_URL": "", "XDG_RUNTIME_DIR": str(tmp_path)}
+    environ |= {"FIRSTWORD_SEGMENTER_PORT": "7", "FIRSTWORD_GATEWAY_PORT": ""}
+    environ.pop("FIRSTWORD_INFERENCE_PORT", None)
     err = io.StringIO()
     options = argparse.Namespace(
         port=None, agent_port=1, log_dir=tmp_path / "logs", upstream="websocket"

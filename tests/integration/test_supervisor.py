@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -149,6 +150,26 @@ async def test_a_service_that_ends_at_the_start_fails_the_start_with_its_last_wo
     assert "broken ended (exit status 1)" in caught.value.message
     assert "| no  such model" in caught.value.message
     assert str(stage.folder / "logs" / "broken.log") in caught.value.message
+
+
+async def test_a_port_that_somebody_else_took_meanwhile_fails_no_start(
+    stage: Stage, ending: Callable[[Supervisor], Supervisor]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ports = iter((str(other.getsockname()[1]), "0"))  # it looked free, and then did not
+        taken = stage.dummy("a", env=lambda addresses: {"PORT": next(ports)})
+        supervisor = ending(stage.supervisor(taken))
+        await supervisor.start()
+    assert [what for _, what in stage.told][:2] == ["starting", "starting"]
+    assert list(supervisor.addresses) == ["a"]
+
+
+async def test_a_start_that_fails_is_tried_once_more_at_most(stage: Stage) -> None:
+    ports = iter(range(1, 100))
+    dying = stage.dummy("a", program="", env=lambda addresses: {"PORT": str(next(ports))})
+    with pytest.raises(ServiceFailed, match="a ended"):
+        await stage.supervisor(dying).start()
+    assert stage.told == [("a", "starting")] * 2
 
 
 async def test_a_service_that_never_gets_ready_fails_the_start(stage: Stage) -> None:
