@@ -61,6 +61,11 @@ class Call:
         self._half_closed = False
         self._owed = 0  # window that was used and not given back
 
+    @property
+    def window(self) -> int:
+        """Bytes that the client may send before more window is given back."""
+        return self._stream.window
+
     def faults_changed(self) -> None:
         """What was switched on or off since holds from now on."""
         self._settle()

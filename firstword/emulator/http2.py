@@ -54,6 +54,11 @@ class Stream:
         self._lost = asyncio.Event()
         self._news = asyncio.Event()
 
+    @property
+    def window(self) -> int:
+        """Bytes that the client may send now."""
+        return self.connection.h2.remote_flow_control_window(self._number)
+
     async def receive(self) -> tuple[bytes, int] | None:
         """A piece of the body and the window it took; None at its end. Raises ClientGone."""
         self._check()

@@ -156,24 +156,35 @@ async def test_a_primary_dies_and_every_word_comes_once_in_order(doomed: Embedde
     victim = doomed.primary_of(keys.workers("gateway"))
     names = one_session_of_each_shard(doomed)
     async with Stack(doomed.url) as stack:
-        speaking = [asyncio.create_task(_speak_slowly(stack, name)) for name in names]
+        dying, replaced = asyncio.Event(), asyncio.Event()
+        speaking = [
+            asyncio.create_task(_speak_through(stack, name, (dying, replaced))) for name in names
+        ]
         await eventually(lambda: _all_begun(stack, names), "every session speaks")
+        dying.set()
         await asyncio.to_thread(victim.kill)
+        await eventually(lambda: _has_three(doomed), "a replica took over", 60)
+        replaced.set()
         heard = await asyncio.gather(*speaking)
-    assert len(doomed.primaries()) == 3, "a replica took over"
     for name, pcm in zip(names, heard, strict=True):
         assert pcm == b"".join(map(tone_pcm, SENTENCES)), name
 
 
-async def _speak_slowly(stack: Stack, name: str) -> bytes:
-    """A turn that lasts longer than the take-over, so that it begins before and ends after it."""
+async def _speak_through(stack: Stack, name: str, moments: tuple[asyncio.Event, ...]) -> bytes:
+    """A turn that is written before, between and after these moments, as much each time."""
+    share = len(SENTENCES) // (len(moments) + 1)
     async with stack.firstword.session(name, pace="none") as session:
         events = await session.listener()
-        for sentence in SENTENCES:
+        for number, sentence in enumerate(SENTENCES):
+            if number and number % share == 0:
+                await moments[number // share - 1].wait()
             await session.text(f"{sentence} ", "t")
-            await asyncio.sleep(0.3)
         await session.end("t")
         return (await collect(events, "t")).pcm
+
+
+async def _has_three(cluster: EmbeddedCluster) -> bool:
+    return len(await asyncio.to_thread(cluster.primaries)) == 3
 
 
 async def _all_begun(stack: Stack, names: list[str]) -> bool:
