@@ -33,6 +33,9 @@ MIN_SPEED, MAX_SPEED = SPEEDS
 MIN_SAMPLE_RATE: Final = 8_000
 MAX_SAMPLE_RATE: Final = 48_000
 
+FIRST_RETRY_MS: Final = 500
+"""A guess of how long a request takes, on a connection that has not seen one end yet."""
+
 NORMAL_CLOSURE: Final = 1000
 SERVICE_RESTART: Final = 1012
 
@@ -94,8 +97,15 @@ def refusal(request: Synthesize, max_text_chars: int) -> Error | None:
     return None
 
 
-def _error(request: Synthesize, code: str, message: str, *, retryable: bool = False) -> Error:
-    return Error(request.id or None, code, message, retryable)
+def _error(
+    request: Synthesize,
+    code: str,
+    message: str,
+    *,
+    retryable: bool = False,
+    retry_after_ms: int | None = None,
+) -> Error:
+    return Error(request.id or None, code, message, retryable, retry_after_ms)
 
 
 class Session:
@@ -107,6 +117,7 @@ class Session:
         self._stopping = False
         self._samples = 0
         self._waiting: deque[Synthesize] = deque()
+        self._usual_ms = FIRST_RETRY_MS
         self._leaving: Disconnect | None = None
         self._over = False
 
@@ -158,7 +169,9 @@ class Session:
             return _error(request, "id_in_use", "give each synthesis an id of its own")
         if self._running is not None and len(self._waiting) >= self._limits.max_queued:
             message = "too many requests wait on this connection; send them one at a time"
-            return _error(request, "busy", message, retryable=True)
+            # Room for one more is there when the one that runs is over.
+            after_ms = self._usual_ms
+            return _error(request, "busy", message, retryable=True, retry_after_ms=after_ms)
         return None
 
     def _cancel(self, id: str) -> list[Action]:
@@ -202,6 +215,7 @@ class Session:
         self, *, duration_s: float, words: Words, synthesis_ms: float, queue_ms: float
     ) -> list[Action]:
         """All audio was handed over."""
+        self._usual_ms = max(1, round(queue_ms + synthesis_ms))
         if self._stopping:
             return self.stopped()
         message = SynthesisComplete(

@@ -87,14 +87,23 @@ def read(raw: object) -> Lexicon:
 def _checked(said: object, where: str) -> str:
     if not isinstance(said, str) or not 0 < len(said) <= MAX_CHARS:
         raise _bad(f"{where}: what is said must have 1 to {MAX_CHARS} characters")
-    if said[0] == "/":
-        symbols = said.strip("/")
-        known = keep_known(_as_model(symbols, "en"))
-        strange = [c for c in _as_model(symbols, "en") if c not in known]
-        if strange or not known.strip():
-            listed = " ".join(dict.fromkeys(strange)) or "nothing"
-            raise _bad(f"{where}: the model has no phoneme {listed}")
+    if said.startswith("/"):
+        _check_phonemes(said, where)
+    elif said.endswith("/"):
+        raise _bad(f"{where}: phonemes stand between two slashes, and the first is missing")
     return said
+
+
+def _check_phonemes(said: str, where: str) -> None:
+    if not (len(said) > 1 and said.endswith("/")):
+        raise _bad(f"{where}: phonemes stand between two slashes, and the last is missing")
+    symbols = _as_model(said[1:-1], "en")
+    known = keep_known(symbols)
+    if strange := [c for c in symbols if c not in known]:
+        listed = " ".join(dict.fromkeys(strange))
+        raise _bad(f"{where}: the model has no phoneme {listed}")
+    if not known.strip():
+        raise _bad(f"{where}: between the slashes there is no phoneme")
 
 
 def _bad(message: str) -> LexiconError:
@@ -136,6 +145,6 @@ def _at(text: str, start: int, head: str, lang: str, lexicons: list[Lexicon]) ->
             if said is None:
                 continue
             if said[0] == "/":
-                return Entry(start, end, None, keep_known(_as_model(said.strip("/"), lang)))
+                return Entry(start, end, None, keep_known(_as_model(said[1:-1], lang)))
             return Entry(start, end, said, None)
     return None

@@ -124,9 +124,15 @@ async def measure(bench: Bench, ladder: Ladder, tell: Tell) -> None:
 async def measure_start(bench: Bench, command: str, tell: Tell) -> asyncio.subprocess.Process:
     """Start the backend by `command`, and tell how long it took until its first words."""
     quiet = asyncio.subprocess.DEVNULL
-    started = await asyncio.create_subprocess_exec(
-        *shlex.split(command), stdin=quiet, stdout=quiet, stderr=quiet
-    )
+    words = _words(command)
+    try:
+        started = await asyncio.create_subprocess_exec(
+            *words, stdin=quiet, stdout=quiet, stderr=quiet
+        )
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        told = f"--start: {words[0]!r} cannot be started ({why}): give a program and its arguments"
+        raise FirstwordError("no_capacity", told) from error
     speaking = asyncio.create_task(bench.first_word(LONGEST_START_S))
     ending = asyncio.create_task(started.wait())
     try:
@@ -142,6 +148,18 @@ async def measure_start(bench: Bench, command: str, tell: Tell) -> asyncio.subpr
         speaking.cancel()
         ending.cancel()
     return started
+
+
+def _words(command: str) -> list[str]:
+    """Program and arguments, as a shell takes them apart. Raises FirstwordError."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:  # a quote that is not closed
+        told = f"--start {command!r} cannot be read ({error}): quote it as for a shell"
+        raise FirstwordError("no_capacity", told) from error
+    if not words:
+        raise FirstwordError("no_capacity", "--start names no program")
+    return words
 
 
 async def stop(process: asyncio.subprocess.Process | None) -> None:

@@ -74,6 +74,23 @@ def test_one_that_never_speaks_is_told_with_its_reason(url: str, capsys: Capture
     assert "ended with status 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("/nope --fast", "--start: '/nope' cannot be started (No such file or directory)"),
+        ("/", "--start: '/' cannot be started (Permission denied)"),
+        ("run 'it", '--start "run \'it" cannot be read (No closing quotation)'),
+        (" ", "--start names no program"),
+    ],
+)
+def test_a_backend_that_cannot_be_started_is_told_in_one_line(
+    url: str, capsys: Capture, start: str, why: str
+) -> None:
+    assert measure(url, start=start) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"firstword: {why}")
+
+
 def test_the_container_of_the_firstword_up_here_is_found(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

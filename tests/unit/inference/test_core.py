@@ -25,6 +25,7 @@ from firstword.session_protocol import (
     encode_client,
 )
 from services.inference.core import (
+    FIRST_RETRY_MS,
     Action,
     Disconnect,
     Limits,
@@ -91,8 +92,18 @@ def test_requests_wait_in_their_order_up_to_a_bound(peer: Peer) -> None:
     assert peer.says(ask("3")) == []
     [busy] = peer.says(ask("4"))
     assert (busy.id, busy.code, busy.retryable) == ("4", "busy", True)
+    assert busy.retry_after_ms == FIRST_RETRY_MS
     assert peer.completes()[1:] == [Start(ask("2"))]
     assert peer.completes()[1:] == [Start(ask("3"))]
+
+
+def test_who_is_told_to_wait_is_told_for_how_long_by_what_the_last_request_took(peer: Peer) -> None:
+    for number in range(1, 4):
+        peer.says(ask(str(number)))
+    peer.completes()  # after 2 ms of work and 3 ms in the queue
+    assert peer.says(ask("4")) == []
+    [busy] = peer.says(ask("5"))
+    assert (busy.code, busy.retry_after_ms) == ("busy", 5)
 
 
 def test_an_id_is_used_once_at_a_time(peer: Peer) -> None:
