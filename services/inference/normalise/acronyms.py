@@ -14,6 +14,7 @@ def rules(language: Language) -> list[Rule]:
     return [
         rule("ls", rf"({any_of(language.tables['named'])})(?![\w+#])", _named),
         rule("l", r"([A-Z])&([A-Z])(?!\w)", _pair),
+        rule("l", r"(AD|CE|BCE|BC)(?!\w)", _era),
         rule(
             "l",
             r"([A-Z][A-Za-z]{0,3}[A-Z]|[A-Z]{2,6})(?=$|[^\w&]|['’]?s(?!\w))(?:(['’]?s)(?!\w))?",
@@ -21,7 +22,7 @@ def rules(language: Language) -> list[Rule]:
         ),
         rule(
             "ld",
-            r"(?=[A-Za-z]{1,12}\d|\d{1,12}[A-Za-z])[A-Za-z\d]{2,40}(?:(?<=\d)\.\d{1,4}(?![.\d]))?(?!\w)",
+            r"(?=[A-Za-z]{1,12}\d|\d{1,12}[A-Za-z])[A-Za-z\d]{2,40}(?:(?<=\d)\.\d{1,4}(?!\.?\d))?(?!\w)",
             _mixed,
         ),
         rule("d", r"\d{4}(?!\w|[.,:/-]\d)", _model),
@@ -33,6 +34,15 @@ def _named(found: re.Match[str], language: Language) -> str | None:
         return None
     said: str = language.table("named")[found[1]]
     return said
+
+
+def _era(found: re.Match[str], language: Language) -> str | None:
+    """79 AD, AD 79."""
+    behind = re.search(
+        r"(?:\d|century|centuries)[ ]$", found.string[max(0, found.start() - 10) : found.start()]
+    )
+    before = re.match(r"[ ]\d", found.string[found.end() : found.end() + 2])
+    return language.letters(found[0]) if behind or before else None
 
 
 def _pair(found: re.Match[str], language: Language) -> str:

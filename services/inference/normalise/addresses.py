@@ -8,6 +8,7 @@ from services.inference.normalise import scripts
 from services.inference.normalise.codes import port
 from services.inference.normalise.language import Language
 from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
+from services.inference.normalise.symbols import is_key
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,6}[A-Za-z]{2,24}"
 _PORT = r"(?::(\d{1,5})(?!\d))?"
@@ -40,6 +41,11 @@ def rules(language: Language) -> list[Rule]:
             "s",
             r"(?:[~.]{0,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}){2,12}/?|[~.]{1,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}",
             _path,
+        ),
+        rule(
+            "l",
+            r"([A-Za-z]):\\((?:[\w.-]{1,64}(?:[ ](?=[A-Z]\w{0,30}\\)|\\|(?![\w.\\-]))){0,12})",
+            _drive,
         ),
         rule("l", r"[^\W\d_][^\W_]{0,40}(?:_+[^\W_]{1,40}){1,8}", _snake),
     ]
@@ -97,7 +103,13 @@ def _tag(found: re.Match[str], language: Language) -> str | None:
     return f"{language.word('hashtag')} {words}"
 
 
-def _tag_ahead(_found: re.Match[str], language: Language) -> str:
+def _tag_ahead(found: re.Match[str], language: Language) -> str:
+    """#で終了, 按#结束: a key."""
+    before = found.string[max(0, found.start() - 40) : found.start()]
+    if is_key(before, language) or re.match(
+        "#[でをはとが]", found[0] + found.string[found.end() :][:1]
+    ):
+        return str(language.table("signs")["#"])
     return language.word("hashtag")
 
 
@@ -107,6 +119,16 @@ def _tag_behind(_found: re.Match[str], _language: Language) -> str:
 
 def _path(found: re.Match[str], language: Language) -> str | None:
     return None if is_after_word(found) else _said(found[0], language)
+
+
+def _drive(found: re.Match[str], language: Language) -> str:
+    r"""C:\Users\bob."""
+    mark = f" {language.table('signs').get(chr(92)) or ''} "
+    path = found[2].rstrip(".")
+    steps = [_said(step, language) for step in path.split(chr(92))]
+    ending = found[2][len(path) :]
+    said = f"{language.letters(found[1])} {language.word('colon')}{mark}{mark.join(steps)}"
+    return said.rstrip() + ending
 
 
 def _snake(found: re.Match[str], language: Language) -> str:

@@ -13,7 +13,7 @@ _YEAR = r"(1\d{3}|20\d{2}|2[1-9]\d{2})"
 
 def rules(language: Language) -> list[Rule]:
     """Numbers first, then months by name, in front of the day and behind it."""
-    months = any_of(_months(language))
+    months = any_of(months_of(language))
     day = r"(3[01]|[12]\d|0?[1-9])"
     th = language.tables["day_marks"]
     to = r"(?:[ ]?[-–—][ ]?(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?)?"
@@ -39,6 +39,8 @@ def rules(language: Language) -> list[Rule]:
             )
         )
     made.append(rule("s", r"['’](\d\d)(?![\w'’])", _short_year))
+    if language.family == "it":
+        made.append(rule("s", r"['’]([2-9]00)(?![\w'’])", _century_of))
     short = any_of(language.table("month_short"))
     weekdays = any_of(language.table("weekday_short"))
     made.append(rule("l", rf"(?P<x>({short})\.?)(?=[ ]{_YEAR}(?!\d))", _month))
@@ -50,12 +52,13 @@ def rules(language: Language) -> list[Rule]:
     return made
 
 
-def _months(language: Language) -> dict[str, str]:
+def months_of(language: Language) -> dict[str, str]:
+    """Every way to write a month, and its name."""
     names = {name: name for name in language.tables["months"]}
     return names | dict(language.table("month_short"))
 
 
-def _say(
+def say(
     year: str | None,
     month: str,
     day: str,
@@ -65,6 +68,7 @@ def _say(
     day_first: bool = False,
     elided: bool = False,
 ) -> str:
+    """A date as the language says it; `last`: the day up to which it goes."""
     said = _day(day, language, counted=elided)
     if last:
         said = up_to(said, _day(last, language), language)
@@ -90,7 +94,7 @@ def _day(day: str, language: Language, *, counted: bool = False) -> str:
 
 def _iso(found: re.Match[str], language: Language) -> str:
     year, _, month, day = found.groups()
-    said = _say(year, language.tables["months"][int(month) - 1], day, None, language)
+    said = say(year, language.tables["months"][int(month) - 1], day, None, language)
     if found[0][-1].isdecimal():
         return said
     return language.joined([said, language.word("time_at")]) + (" " if language.spaced else "")
@@ -108,31 +112,36 @@ def _numeric(found: re.Match[str], language: Language) -> str | None:
         if mark != "/":
             return None
         year = f"20{year}" if int(year) < 70 else f"19{year}"
-    return _say(year, language.tables["months"][int(month) - 1], day, None, language)
+    return say(year, language.tables["months"][int(month) - 1], day, None, language)
+
+
+def _century_of(found: re.Match[str], language: Language) -> str | None:
+    """Nel '900."""
+    return language.cardinal(found[1])
 
 
 def _day_month(found: re.Match[str], language: Language) -> str | None:
     day, last, month, year = found.groups()
     before = found.string[max(0, found.start() - 4) : found.start()].lower()
     if language.family == "en" and before == "the ":  # the fifth of May stays so
-        said = _say(
-            None, _months(language)[month], day, last, language, day_first=True
+        said = say(
+            None, months_of(language)[month], day, last, language, day_first=True
         ).removeprefix("the ")
         return said + (f", {language.year(year)}" if year else "")
     elided = before.endswith("'")
-    return _say(year, _months(language)[month], day, last, language, elided=elided)
+    return say(year, months_of(language)[month], day, last, language, elided=elided)
 
 
 def _month_day(found: re.Match[str], language: Language) -> str | None:
     month, day, last, year = found.groups()
-    said = f"{_months(language)[month]} {_day(day, language)}"
+    said = f"{months_of(language)[month]} {_day(day, language)}"
     if last:
         said = up_to(said, _day(last, language), language)
     return said + (f", {language.year(year)}" if year else "")
 
 
 def _month(found: re.Match[str], language: Language) -> str | None:
-    months = _months(language)
+    months = months_of(language)
     return months.get(found["x"]) or months[found["x"].rstrip(".")]
 
 
@@ -143,6 +152,8 @@ def _weekdays(found: re.Match[str], language: Language) -> str:
 
 
 def _weekday(found: re.Match[str], language: Language) -> str | None:
+    if found[1] == "Sun" and found.string[max(0, found.start() - 4) : found.start()] == "the ":
+        return None
     name: str = language.table("weekday_short")[found[1]]
     return name
 
@@ -156,7 +167,7 @@ def _another_weekday(found: re.Match[str], language: Language) -> str | None:
 
 def _months_between(found: re.Match[str], language: Language) -> str:
     """Jan-Mar, and Apr/May beside each other."""
-    first, mark, last = _months(language)[found[1]], found[2], _months(language)[found[3]]
+    first, mark, last = months_of(language)[found[1]], found[2], months_of(language)[found[3]]
     said = f"{first} {last}" if mark == "/" else up_to(first, last, language)
     return said + ("." if found[0].endswith(".") and ends_text(found) else "")
 

@@ -17,16 +17,18 @@ FRACTIONS: Final = dict(
 )
 
 _OUT_OF: Final = ("10", "100")
+_MARKS: Final = frozenset("5 20 25 30 40 50 60 80".split())
 _RATINGS: Final = ("24/7", "50/50", "9/11", "20/20")
 _NO_DENOMINATORS: Final = frozenset(range(13, 32)) - {16, 20, 24, 25, 30}
-_NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})")
+_HALVES: Final = r"(\d{1,4})(?:[ ]?½|[ ]1/2)[ ]([^\W\d_]{3,30})(?!\w)"
 
 
-def rules(_language: Language) -> list[Rule]:
+def rules(language: Language) -> list[Rule]:
     """Signs, whole numbers with a fraction, fractions, ratings."""
     return [
+        *([rule("d", _HALVES, _half_behind)] if "half_behind" in language.tables else []),
         rule("ds", rf"(?:(\d{{1,9}})[ ]?)?([{''.join(FRACTIONS)}])", _fraction_sign),
-        rule("d", r"(\d{1,4}) (\d{1,2}/\d{1,2})(?![/\d])", _mixed),
+        rule("d", r"(\d{1,4})[ -](\d{1,2}/\d{1,2})(?![/\d])", _mixed),
         rule("d", r"(\d{1,4})/(\d{1,4})(?![/\d])", _fraction),
         rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3})(?![/\d])", _rating),
     ]
@@ -34,10 +36,21 @@ def rules(_language: Language) -> list[Rule]:
 
 def _gender(found: re.Match[str], language: Language) -> str:
     """Of the noun behind; "" if there is none."""
-    noun = _NOUN.match(found.string, found.end())
-    if noun is None or "feminine" not in language.tables:
-        return ""
-    return "f" if re.search(language.tables["feminine"], noun[1]) else "m"
+    return language.gender(language.noun(found.string, found.end()))
+
+
+def _half_behind(found: re.Match[str], language: Language) -> str | None:
+    """Dos cucharadas y media: in front of its noun stands the whole number only."""
+    noun = language.noun(found.string, found.start(2) - 1)
+    if not noun:
+        return None
+    gender = language.gender(noun)
+    half = language.table("half_behind")[gender]
+    if found[1] == "1":
+        if language.family == "it" and noun[-1] in "ei":
+            return None
+        noun = re.sub("s$" if language.family == "fr" else "(?<=[rlnzd])es$|s$", "", noun)
+    return f"{language.cardinal(found[1], gender)} {noun} {language.word('and')} {half}"
 
 
 def _fraction_sign(found: re.Match[str], language: Language) -> str:
@@ -48,10 +61,15 @@ def _fraction_sign(found: re.Match[str], language: Language) -> str:
 
 
 def _mixed(found: re.Match[str], language: Language) -> str | None:
-    numerator, _, denominator = found[2].partition("/")
+    return mixed(found[1], found[2], language, _gender(found, language))
+
+
+def mixed(whole: str, part: str, language: Language, gender: str = "") -> str | None:
+    """`one and a half` for 1 1/2; None if the fraction is no part."""
+    numerator, _, denominator = part.partition("/")
     if int(numerator) >= int(denominator):
         return None
-    return _with_whole(found[1], numerator, denominator, language, _gender(found, language))
+    return _with_whole(whole, numerator, denominator, language, gender)
 
 
 def _with_whole(
@@ -65,9 +83,10 @@ def _with_whole(
         said: str = pattern.get(whole, pattern[""])
         return said.format(language.cardinal(whole))
     if numerator == "1" and language.spaced:  # one and a half, dos y medio
-        half = language.table("half").get(gender) if denominator == "2" else None
+        halves = language.table("half_behind") or language.table("half")
+        half = halves.get(gender or "m") if denominator == "2" else None
         part = half or ("a " if language.family == "en" else "") + part.partition(" ")[2]
-    return language.between(language.cardinal(whole, gender), "and", part)
+    return language.between(language.cardinal(whole, gender), "and_part", part)
 
 
 def _over(numerator: str, denominator: str, language: Language, word: str = "over") -> str:
@@ -90,12 +109,19 @@ def _fraction(found: re.Match[str], language: Language) -> str | None:
         return _date(int(numerator), int(denominator), language) or _part(
             numerator, denominator, language
         )
-    if numerator == denominator or denominator in _OUT_OF:
+    is_mark = denominator in _MARKS and is_scored(found, language)
+    if numerator == denominator or denominator in _OUT_OF or is_mark:
         return _over(numerator, denominator, language, "out_of")
     said = None
     if int(numerator) < int(denominator):
         said = _part(numerator, denominator, language, _gender(found, language))
     return said or _over(numerator, denominator, language)
+
+
+def is_scored(found: re.Match[str], language: Language) -> bool:
+    """`scored 18/20`, `ganhou por 3x1`: whether the words in front speak of points."""
+    before = re.findall(r"\w+", found.string[max(0, found.start() - 24) : found.start()].lower())
+    return not set(before[-3:]).isdisjoint(language.tables.get("scored", ()))
 
 
 def _date(month: int, day: int, language: Language) -> str | None:
@@ -122,9 +148,7 @@ def _part(numerator: str, denominator: str, language: Language, gender: str = ""
         return None
     one = numerator == "1"
     if one and denominator == "2" and gender:
-        half: str | None = language.table("half").get(gender)
-        if half is not None:
-            return half
+        return str(language.table("half")[gender])
     if one and denominator == "2" and language.table("and_a_half"):
         return str(names[0])
     return f"{language.cardinal(numerator, 'm')} {names[0] if one else names[1]}"

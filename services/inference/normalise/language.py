@@ -28,9 +28,13 @@ _MILLIONS: Final = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _SHORT_DECIMAL: Final = re.compile(r"\d+,\d{2}")
 
 _NO_NOUNS: Final = frozenset(
-    "para como pero sobre hasta desde entre cuando porque según aunque donde hacia".split()
+    "para como pero sobre hasta desde entre cuando porque según aunque donde hacia "
+    "por per con che dal dalla del della nel nella una com mas sem até nas das elas cada esta essa "
+    "pour par sur dans des les aux que qui est sont era foi fue fra tra alla sulla ella era".split()
 )
-"""Words of four letters and more that may stand behind an ordinal and are no noun."""
+"""Words that may stand behind a number and are no noun."""
+
+_NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})(?!\w)")
 
 FILES: Final[Mapping[str, str]] = {
     "en-us": "en",
@@ -78,6 +82,25 @@ class Language:
 
     # ------------------------------------------------------------------ numbers
 
+    def noun(self, text: str, at: int) -> str:
+        """The word behind a number that ends at `at`; "" if it can be none."""
+        found = _NOUN.match(text, at)
+        return found[1] if found is not None and found[1].lower() not in _NO_NOUNS else ""
+
+    def gender(self, noun: str) -> str:
+        """`m` or `f`, by the ending; "" where there is no noun or it does not matter."""
+        if not noun or "feminine" not in self.tables:
+            return ""
+        return "f" if re.search(self.tables["feminine"], noun) else "m"
+
+    def link(self, digits: str, noun: str) -> str:
+        """`de ` in un millón de euros: what stands between whole millions and their noun."""
+        value = self.plain(digits)
+        if not value.isdecimal() or int(value) == 0 or int(value) % 10**6:
+            return ""
+        link: str = self.table("magnitude_elided").get(noun[:1], self.word("magnitude_of"))
+        return link
+
     def cardinal(self, digits: str, gender: str = "") -> str:
         """The name of a whole number; agrees with a noun behind it where `gender` is `m` or `f`."""
         if len(digits) > MAX_DIGITS or (len(digits) > 1 and digits[0] == "0"):
@@ -95,7 +118,7 @@ class Language:
         for pattern, replacement in self.table("ordinals").get(gender, ()):
             words = re.sub(pattern, replacement, words)
         head, space, last = words.rpartition(" ")
-        if len(noun) > 3 and noun.islower() and noun not in _NO_NOUNS:
+        if len(noun) > 3 and noun.islower():
             last = self.table("apocope").get(last, last)
         return f"{head}{space}{last}"
 

@@ -129,7 +129,9 @@ def _exact(amount: str, names: Sequence[str], language: Language, *, one: bool) 
     whole = whole or "0"
     if not cent or (point and len(decimals) != 2):
         single = one or (language.is_one(amount))
+        plural = f"{language.link(amount, plural)}{plural}"
         return language.joined([language.number(amount, gender), singular if single else plural])
+    plural = f"{language.link(whole, plural)}{plural}"
     said = []
     if int(whole) or not point or not int(decimals):
         said.append(

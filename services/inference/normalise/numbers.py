@@ -10,12 +10,14 @@ from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word
 
 POWERS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ₀₁₂₃₄₅₆₇₈₉", "0123456789-n0123456789")
 
-_NOUN: Final = re.compile(r"[ ]([^\W\d_]{3,30})")
 _DEGREES: Final = (
     "all alla sott sopra nord ovest celsius centigrad oggi domani acima abaixo norte leste oeste "
     "hoje amanh quando nel dell circa negativ gradi com para fora durante"
 ).split()
 """Beginnings of what stands behind a temperature."""
+_STAGE: Final = r"(?:[-.]?(rc|alpha|beta|dev|pre|preview|next|canary|nightly)(?:[-.]?(\d{1,3}))?)"
+"""What stands behind a version that is not out yet."""
+_MILLIONS_OF: Final = r"(\d{1,3}(?:[.\u00a0\u202f ]\d{3}){2,4})[ ][^\W\d_]{3,30}"
 _YEARS: Final = range(1010, 2100)
 
 
@@ -25,9 +27,14 @@ def rules(language: Language) -> list[Rule]:
     marks = any_of(language.table("ordinal_marks"))
     unit = rf"(?:[ ]({any_of(language.table('units'))})(?![\w/]))?"
     return [
+        rule("d", rf"(\d{{1,6}}(?:\.\d{{1,6}}){{1,5}}){_STAGE}(?!\.?\w)", _staged_version),
         rule("d", r"\d{1,4}(?:\.\d{1,4}){1,4}(?![.\w]\w)", _named_version),
         rule("d", r"\d{1,6}(?:\.\d{1,6}){2,5}(?!\.?\d)", _version),
-        rule("l", r"(?:v|V(?=\d+\.))(\d{1,6}(?:\.\d{1,6}){0,5})(?![\w]|\.\d)", _marked_version),
+        rule(
+            "l",
+            rf"(?:v|V(?=\d+\.\d))(\d{{1,6}}(?:\.\d{{1,6}}){{0,5}}){_STAGE}?(?![\w]|\.\d)",
+            _marked_version,
+        ),
         rule("d", r"\d{1,4}(?:-\d{1,4}){2}(?![-\w])", _block),
         rule("d", rf"({n})[eE]([+-]?)(\d{{1,3}})(?!\w)", _scientific),
         rule(
@@ -39,6 +46,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", rf"(\d{{1,9}}|\d{{1,3}}(?:,\d{{3}}){{1,3}})({marks})(?!\w)", _ordinal),
         rule("s", r"\.(\d+)(?![\w]|\.\w)", _decimals),
         rule("d", rf"({n}){DASH}({n})(?![-–\w/]|[.,:]\d)", _range),
+        *([rule("d", _MILLIONS_OF, _millions_of)] if language.word("magnitude_of") else []),
     ]
 
 
@@ -61,19 +69,24 @@ def plain(language: Language) -> Rule:
 def _plain(found: re.Match[str], language: Language) -> str:
     behind = found.string[found.end() : found.end() + 1]
     if not language.spaced and behind and behind in language.tables["measures"]:
-        return _counted(found[1], behind, language)
+        before = found.string[found.start() - 1 : found.start()]
+        return _counted(found[1], behind, language, before)
     if language.family == "zh" and behind != "年" and found[1] < "1900":
         return language.number(found[1])
-    noun = _NOUN.match(found.string, found.end())
-    if noun is None or "feminine" not in language.tables:
-        return year_or_number(found[1], language)
-    is_feminine = re.search(language.tables["feminine"], noun[1])
-    return year_or_number(found[1], language, "f" if is_feminine else "m")
+    gender = language.gender(language.noun(found.string, found.end()))
+    return year_or_number(found[1], language, gender)
 
 
-def _counted(text: str, behind: str, language: Language) -> str:
+def _millions_of(found: re.Match[str], language: Language) -> str | None:
+    """Un millón de habitantes."""
+    noun = language.noun(found.string, found.end(1))
+    link = language.link(found[1], noun)
+    return f"{language.number(found[1])} {link}{noun}" if noun and link else None
+
+
+def _counted(text: str, behind: str, language: Language, before: str = "") -> str:
     """A number of things; two is another word before what things are counted by in Chinese."""
-    if text == "2" and behind and behind in language.tables.get("two", ""):
+    if text == "2" and before != "第" and behind and behind in language.tables.get("two", ""):
         return "两"
     return language.number(text)
 
@@ -113,10 +126,19 @@ def _named_version(found: re.Match[str], language: Language) -> str | None:
 def _marked_version(found: re.Match[str], language: Language) -> str | None:
     if is_after_word(found):
         return None
-    said = version(found[1], language)
+    said = _staged_version(found, language)
     name = language.word("version")
     before = found.string[max(0, found.start() - 10) : found.start()].lower()
     return said if name in before else f"{name} {said}"
+
+
+def _staged_version(found: re.Match[str], language: Language) -> str:
+    """2.0.0-rc.1."""
+    said, stage, number = version(found[1], language), found[2], found[3]
+    if stage is None:
+        return said
+    named = language.letters(stage) if stage == "rc" else stage
+    return " ".join([said, named, *([language.cardinal(number)] if number else [])])
 
 
 def _decimals(found: re.Match[str], language: Language) -> str | None:
@@ -173,9 +195,9 @@ def in_pairs(digits: str, language: Language) -> str:
 
 
 def _ordinal(found: re.Match[str], language: Language) -> str | None:
-    noun = _NOUN.match(found.string, found.end())
     gender = language.table("ordinal_marks")[found[2]]
-    return language.ordinal(found[1].replace(",", ""), gender, noun[1] if noun else "")
+    noun = language.noun(found.string, found.end())
+    return language.ordinal(found[1].replace(",", ""), gender, noun)
 
 
 def _range(found: re.Match[str], language: Language) -> str | None:
@@ -192,7 +214,9 @@ def _range(found: re.Match[str], language: Language) -> str | None:
         month = language.tables["months"][int(last) - 1]
         template: str = language.tables["date_year"].replace(",", "")
         return template.format(date=month, year=language.year(first))
-    if is_year(first) and len(last) in (2, 4) and last.isdecimal():
+    if len(last) > 2 and last[0] == "0" and last.isdecimal():  # 2024-0113, of an invoice
+        return f"{pair[0]}, {language.digits(last)}"
+    if is_year(first) and (is_year(last) or (len(last) == 2 and last.isdecimal())):
         return up_to(language.year(first), language.year(last), language)
     if len(first) < 4 and first.isdecimal() and last.isdecimal() and int(first) > int(last):
         return language.between(pair[0], "ratio", pair[1])

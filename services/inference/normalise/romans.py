@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.rules import Rule, any_of, rule
+from services.inference.normalise.rules import Rule, any_of, ends_text, rule
 
 _VALUES: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _ROMAN: Final = r"(?=[IVXLC])(?:C{0,3})(?:X[CL]|L?X{0,3})(?:I[XV]|V?I{0,3})"
@@ -27,12 +27,18 @@ def rules(language: Language) -> list[Rule]:
         rule("l", rf"{any_of(table('numbered'))} (?![CL](?!\w)){roman}{end}", _numbered),
         rule("l", rf"{any_of(table('numbered_ordinal'))} {roman}{end}", _ordinal),
         rule("l", rf"({any_of(before)})[ ]?(?![CL](?!\w))({_ROMAN}){end}", _short),
+        rule(
+            "l",
+            rf"({_NOT_A_WORD})(?:{any_of(marks)})?[ ]({any_of(table('century_short'))})(?!\w)",
+            _century_short,
+        ),
         rule("l", rf"({_NOT_A_WORD}|[VX])({any_of(marks)}){end}", _marked),
         rule("l", r"(I)(er|re|ère)(?!\w)", _marked),
         rule("l", rf"({_NOT_A_WORD})(?=[ -]{any_of(table('centuries'))})", _century),
     ]
     if language.family in ("es", "fr", "it", "pt"):
         made.append(rule("l", rf"({_NOT_A_WORD}){end}", _alone))
+        made.append(rule("l", r"([IVX])(?=[ ][^\W\d_a-z][^\W\d_]{3,30})", _counted))
     elif language.family == "en":
         made.append(rule("l", rf"(?=II|VII|IX|X[IVX])({_NOT_A_WORD}){end}", _behind_name))
     return made
@@ -93,6 +99,12 @@ def _century(found: re.Match[str], language: Language) -> str:
     return language.ordinal(str(value(found[1])))
 
 
+def _century_short(found: re.Match[str], language: Language) -> str:
+    """XIXe s., XIX sec."""
+    name: str = language.table("century_short")[found[2]]
+    return f"{language.ordinal(str(value(found[1])))} {name}{'.' if ends_text(found) else ''}"
+
+
 def _alone(found: re.Match[str], language: Language) -> str:
     """Behind a name a ruler's; in front of a noun, which one it is; else a number."""
     number = value(found[1])
@@ -107,6 +119,17 @@ def _alone(found: re.Match[str], language: Language) -> str:
         is_feminine = re.search(language.tables["feminine"], noun[1])
         return language.ordinal(str(number), "f" if is_feminine else "m", noun[1])
     return language.cardinal(str(number))
+
+
+def _counted(found: re.Match[str], language: Language) -> str | None:
+    """El I Congreso: behind an article and in front of a noun."""
+    words = _before(found).split()
+    if not words or words[-1].lower() not in language.tables.get("articles", ()):
+        return None
+    noun = language.noun(found.string, found.end())
+    return language.ordinal(
+        str(value(found[1])), language.gender(noun.lower()) or "m", noun.lower()
+    )
 
 
 def _begins(found: re.Match[str], name: str) -> bool:

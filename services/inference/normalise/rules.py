@@ -58,6 +58,8 @@ def number(language: Language) -> str:
         sizes = rf"(?:(?:{pointed})(?!\d)|{sizes}(?!\d|,\d)|(?:{others}))"
         decimals = r"(?:\.\d+)?"
     else:  # a point before three digits is a thousand there, any other one is meant as decimal
+        # In Switzerland, apostrophes.
+        sizes = rf"(?:{sizes}|\d{{1,3}}(?:['’]\d{{3}})+)"
         decimals = r"(?:,\d+|\.\d{1,2}(?!\d)|\.\d{4,})?"
     return rf"(?:{sizes}(?!\d){decimals}|\d+{decimals})"
 

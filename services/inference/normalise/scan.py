@@ -11,14 +11,18 @@ from services.inference.normalise import (
     abbreviations,
     acronyms,
     addresses,
+    bare,
     characters,
     codes,
     dates,
+    emoticons,
     fractions,
     markup,
     money,
     numbers,
+    references,
     romans,
+    short_dates,
     symbols,
     times,
     units,
@@ -32,7 +36,8 @@ _SIGNS: Final = "⁰¹²³⁴-⁹ⁿ₀-₉½⅓⅔¼¾⅕-⅞①-⓿❶-➓Ⅰ-
 
 # What may begin something that is not said as it is written; lower case words are passed quickly.
 _CANDIDATE: Final = re.compile(
-    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£.>])|--|_|!(?=[\[=])|:(?=:[\da-f])"
+    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£¥￥₹₩₽₿₺₪₫฿₴₦.>])|--|_|!(?=[\[=])|:(?=:[\da-f])"
+    r"|(?<!\S)[:;](?=\S)|(?<!\S)-(?=_)"
 )
 
 
@@ -56,10 +61,20 @@ _HEAD: Final = re.compile(r"[^\W\d_]+")
 _TABLES: Final = (
     *("before_number", "before_name", "before_roman", "anywhere", "street_or_saint", "numbered"),
     *("numbered_ordinal", "reigns", "versioned", "named", "acronyms", "months", "month_short"),
-    *("weekday_short", "currencies", "codes", "hours", "roman_heads"),
+    *(
+        "weekday_short",
+        "currencies",
+        "codes",
+        "hours",
+        "roman_heads",
+        "books",
+        "weekday_before_date",
+    ),
 )
 
-_SIGNED: Final = re.compile(r"[ ]?(?=\.?\d|[$€£])")
+_SIGNED: Final = re.compile(
+    r"[ ]?(?=\.?\d|[$€£¥￥₹₩₽₿₺₪₫฿₴₦]|[A-Z]{1,2}\$[ ]?\d|(?:CHF|Rs\.?|रु\.?)[ ]?\d)"
+)
 
 
 @cache
@@ -67,15 +82,19 @@ def _rules(code: str) -> dict[str, tuple[Rule, ...]]:
     """The rules of a language by what they start with."""
     words = language(code)
     every = [
+        *emoticons.rules(words),
         *markup.rules(words),
         *(characters.rules(words) if words.spaced else ()),
         *addresses.rules(words),
         *codes.rules(words),
+        *references.rules(words),
         *romans.rules(words),
+        *short_dates.rules(words),
         *dates.rules(words),
         *times.rules(words),
         *money.rules(words),
         *numbers.ordinals(words),
+        *bare.rules(words),
         *units.rules(words),
         *codes.phones(words),
         *fractions.rules(words),

@@ -7,7 +7,7 @@ from typing import Final
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import POWERS
-from services.inference.normalise.rules import Rule, is_after_word, is_word, rule
+from services.inference.normalise.rules import Rule, any_of, is_after_word, is_word, rule
 
 _OPERATORS: Final = {
     "!=": "≠", ">=": "≥", "<=": "≤", "==": "=", "===": "=", "&&": "&",
@@ -18,6 +18,8 @@ _MAY_STAND_APART: Final = "~≈±#§№"
 def rules(language: Language) -> list[Rule]:
     """Powers, arrows, dashes, single signs."""
     return [
+        rule("s", r"§{2,3}", _sections),
+        rule("s", r"\*", _star),
         rule("s", r"[!<>]=|={2,3}|&&", _operator),
         rule("s", r"\|\|", _either),
         rule("s", r"<-(?=\d)", _below),
@@ -76,6 +78,25 @@ def _charge(found: re.Match[str], language: Language) -> str | None:
     number = found[1].translate(POWERS)
     sign = language.word("plus" if found[2] == "⁺" else "minus")
     return language.joined([language.cardinal(number) if number else "", sign])
+
+
+def _sections(_found: re.Match[str], language: Language) -> str:
+    return language.word("sections")
+
+
+def _star(found: re.Match[str], language: Language) -> str | None:
+    """Press * to repeat."""
+    before = found.string[max(0, found.start() - 60) : found.start()]
+    if is_word(before[-1:]) or before.endswith("*") or not is_key(before, language):
+        return None
+    return language.word("star")
+
+
+def is_key(before: str, language: Language) -> bool:
+    """Whether this sentence speaks of the keys of a telephone: press 1 or *."""
+    sentence = re.split("[.!?。]", before)[-1].lower()
+    heads = any_of(language.tables["keys"])
+    return re.search(rf"(?<!\w){heads}(?!\w)" if language.spaced else heads, sentence) is not None
 
 
 def _operator(found: re.Match[str], language: Language) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.numbers import up_to
+from services.inference.normalise.numbers import is_year, up_to
 from services.inference.normalise.rules import Rule, ends_text, rule
+from services.inference.normalise.units import names_of
 
 _HALF = r"(?:[ \u00a0\u202f]?([aApP])\.?[ ]?[mM](?:\.|(?!\w)))"
 _CLOCK = r"([01]?\d|2[0-4])"
@@ -15,12 +16,21 @@ _CLOCK = r"([01]?\d|2[0-4])"
 def rules(language: Language) -> list[Rule]:
     """Times with a half of the day, times without, ratios."""
     after = language.tables.get("clock_end", "")
+    parts = r"\." if language.tables["decimal"] == "." else "[.,]"
     plain = rf"{_CLOCK}:([0-5]\d)"
     made = [
         rule("d", rf"{plain}[ ]?[-–—][ ]?{plain}(?![:\d]|[ ]?[aApP]\.?[mM]){after}", _clocks),
-        rule("d", r"(\d{1,2}):([0-5]\d)[.,](\d{1,3})(?![\d:]|[.,]\d)", _lap),
+        rule(
+            "d",
+            rf"{_CLOCK}(?::([0-5]\d))?[ ]?[-–][ ]?{_CLOCK}(?::([0-5]\d))?(?![\d:\w-]|[.,]\d)"
+            r"(?![ ]?(?:[aApP]\.?[mM]|[a-z]{1,3}(?!\w)))",
+            _clock_and_hour,
+        ),
+        rule("d", rf"(\d{{1,2}}):([0-5]\d){parts}(\d{{1,3}})(?![\d:]|[.,]\d)", _lap),
+        rule("d", rf"{_CLOCK}\.([0-5]\d)[ ]?h(?!\w)", _pointed_hour),
         rule("d", rf"{_CLOCK}\.([0-5]\d)(?![\d.,]\d|[ ]?[%€]|\d)", _pointed),
         rule("l", r"(?:UTC|GMT)[+−-]\d{1,2}(?!\d)", _zone),
+        rule("l", r"(?:[PMCE][SD]?T|[BC]ST|JST|IST)(?!\w)", _zone_behind),
         rule(
             "d",
             rf"{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}?[ ]?[-–—][ ]?{_CLOCK}(?:[:.]([0-5]\d))?{_HALF}",
@@ -65,6 +75,20 @@ def _clocks(found: re.Match[str], language: Language) -> str:
     )
 
 
+def _clock_and_hour(found: re.Match[str], language: Language) -> str | None:
+    """9:30-11 and 9-10:30; without minutes on both sides they are only numbers."""
+    hour, minute, last_hour, last_minute = found.groups()
+    if (minute is None) == (last_minute is None):
+        return None
+    first = _on_the_clock(hour, minute, language) if minute else _hour(hour, language)
+    last = (
+        _on_the_clock(last_hour, last_minute, language)
+        if last_minute
+        else _hour(last_hour, language)
+    )
+    return up_to(first, last, language)
+
+
 def _lap(found: re.Match[str], language: Language) -> str:
     """1:23.456, minutes and seconds."""
     minutes, seconds, parts = found.groups()
@@ -80,6 +104,18 @@ def _pointed(found: re.Match[str], language: Language) -> str | None:
     if not words or not before.endswith(words):
         return None
     return _on_the_clock(found[1], found[2], language)
+
+
+def _pointed_hour(found: re.Match[str], language: Language) -> str | None:
+    """A las 15.30 h."""
+    return None if language.family == "en" else _on_the_clock(found[1], found[2], language)
+
+
+def _zone_behind(found: re.Match[str], language: Language) -> str | None:
+    """3 pm ET: behind a time only."""
+    before = found.string[max(0, found.start() - 6) : found.start()].lower()
+    is_time = re.search(r"(?:[ap]\.?m\.?|:\d\d) $", before)
+    return language.letters(found[0]) if is_time else None
 
 
 def _zone(found: re.Match[str], language: Language) -> str:
@@ -118,13 +154,28 @@ def _named(hour: str, minute: str | None, language: Language) -> str:
 
 
 def _hour(hour: str, language: Language) -> str:
+    if language.family == "zh" and hour in ("2", "02"):
+        return "两"
     return language.cardinal(hour.lstrip("0") or "0", language.tables["hour_gender"])
 
 
 def _minutes(minute: str, language: Language) -> str:
+    if minute[0] == "0" and language.family == "zh":
+        return f"零{language.cardinal(minute[1])}"
     if minute[0] == "0" and language.family == "en":
         return f"oh {language.cardinal(minute[1])}"
     return language.cardinal(minute.lstrip("0"))
+
+
+def _seconds(digits: str, language: Language) -> str:
+    if language.family == "en":
+        return _minutes(digits, language) if digits != "00" else "flat"
+    seconds = language.cardinal(digits.lstrip("0") or "0", names_of("s", language)[2])
+    if not language.spaced:
+        return f"分{seconds}秒"
+    name = language.tables["second_names"][0 if digits == "01" else 1]
+    minutes = names_of("min", language)[1]
+    return " ".join([minutes, language.word("and"), seconds, name])
 
 
 def _clock(found: re.Match[str], language: Language) -> str:
@@ -173,5 +224,10 @@ def _with_hours(hour: str, minute: str, language: Language) -> str:
 
 
 def _ratio(found: re.Match[str], language: Language) -> str:
+    first, second = found[1], found[2]
+    if len(first) > 3 and is_year(second):  # ISO 27001:2022
+        return f"{language.cardinal(first)}{language.word('edition')}{language.year(second)}"
+    if re.fullmatch("[2-5][0-9]:0[0-9]", found[0]):  # 45:02, of minutes
+        return language.joined([language.cardinal(first), _seconds(second, language)])
     pair = language.cardinal(found[1]), language.cardinal(found[2].replace(",", ""))
     return language.between(pair[0], "ratio", pair[1])

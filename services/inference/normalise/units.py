@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
-from services.inference.normalise.fractions import FRACTIONS, fraction
+from services.inference.normalise.fractions import FRACTIONS, fraction, is_scored
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to, year_or_number
-from services.inference.normalise.rules import DASH, Rule, any_of, is_after_word, number, rule
+from services.inference.normalise.rules import (
+    DASH,
+    Rule,
+    any_of,
+    ends_text,
+    is_after_word,
+    number,
+    rule,
+)
+
+_ADJECTIVE: Final = re.compile(
+    r"[ ](?!(?:of|in|to|at|from|per|and|or|a|is|was|for|on|by|each|with|as|long|wide|tall|high|deep"
+    r"|away|if|but|so|than|that|before|after|then|less|more)\b)[a-z]{2}"
+)
+"""What stands behind a unit and is its noun."""
+_NO_LENGTHS: Final = frozenset("mg g kg ml mL cl l L oz lb µg mcg min h W kW V GB MB TB".split())
+"""So many times that amount: 2 x 500 mg."""
 
 
 def rules(language: Language) -> list[Rule]:
     """Units that may stand apart from their number, and those that must stand at it."""
     n = number(language)
     scales = any_of(language.table("scales"))
+    rates = language.tables.get("rates", ())
     apart, attached = language.table("units"), language.table("attached_units")
     quantity = rf"({n})(?:(?:[ ]?{any_of(apart)})?{DASH}({n}))?"
     slashed = any_of(name for name in apart if "/" in name and name[0].isascii())
-    end = r"(?:/([A-Za-z]{1,12}[²³]?))?(?![\w°]|/(?!\d)|['’]s)"
+    end = r"((?:/[^\W\d_]{1,12}[²³23]?){1,2})?(?![\w°]|/(?!\d)|['’]s)"
     # The point of a unit that is written short, inside a sentence.
     point = r"(?:\.(?=[ ][a-z\d]|[,;]))?"
-    sides = r"(\d{1,5}(?:[ ]?[x×][ ]?\d{1,5}){1,3})"
+    mark = re.escape(language.tables["decimal"])
+    side = rf"\d{{1,5}}(?:{mark}\d{{1,3}})?(?:[\"”″](?=[ ]?[x×]))?"
+    sides = rf"({side}(?:(?:[ ]x[ ]|x|[ ]?×[ ]?){side}){{1,3}})"
     made = [
         rule(
             "d",
@@ -29,7 +49,11 @@ def rules(language: Language) -> list[Rule]:
             r"(?:[ ]?([NSEW])(?!\w))?",
             _angle,
         ),
-        rule("d", rf"{sides}(?:[ ]?({any_of(apart)}))?(?![\w^])", _by),
+        rule(
+            "d",
+            rf"{sides}(?:[ ]?({any_of(apart)}|in\b(?:\.(?=[ ][a-z]))?)|([\"”″]))?(?![\w^])",
+            _by,
+        ),
         rule(
             "d",
             r"(\d{1,4}(?:\.\d{1,3})?)[ ]in"
@@ -41,11 +65,16 @@ def rules(language: Language) -> list[Rule]:
         ),
         rule("d", r"(\d{1,3})([hj])/(\d{1,2})(?!\w)", _out_of_all),
         rule("l", rf"({slashed})(?![\w/])", _unit_alone),
+        rule("s", rf"/({any_of([*apart, *rates])})(?![\w/])", _per_behind),
         rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
         rule("d", r"(\d{1,2})[ ]?ft\.?[ ]?(\d{1,2})[ ]?in(?!\w)(?:\.(?=[ ][a-z]|[,;]))?", _feet),
-        rule("d", r"(\d{1,3})[\"”″](?=[ ][a-z])", _inches),
+        rule(
+            "d",
+            rf"(\d{{1,3}}(?:{mark}\d{{1,2}})?)(?:[\"”″](?=[ ][^\W\d_]|[,.;)、，。]|$))",
+            _inches,
+        ),
         rule("d", r"(\d{1,3}/\d{1,3})[\"”″](?=[ ][a-z])", _part_of_inch),
-        rule("d", rf"({n})/({any_of(language.tables.get('rates', ()))})(?!\w)", _rate),
+        rule("d", rf"({n})/({any_of(rates)})(?!\w)", _rate),
         rule(
             "ds", rf"(\d{{1,3}}/\d{{1,3}}|[½⅓⅔¼¾])[ ]?({any_of(apart)})(?![\w/]){point}", _part_of
         ),
@@ -54,6 +83,13 @@ def rules(language: Language) -> list[Rule]:
         rule("d", rf"({n})[ ]K(?!\w)", _kelvin),
         rule("d", rf"({n})[ ]?({scales})(?!\w)", _scaled),
     ]
+    if language.spaced:
+        made.insert(
+            0,
+            rule("d", rf"(\d{{1,2}})[ ]?x[ ]?/[ ]?({any_of([*apart, *rates])})(?!\w)", _times_per),
+        )
+    if language.family == "pt":
+        made.insert(0, rule("d", r"(\d{1,2})/\1[ ]?h(?!\w)", _every))
     # 1h30m: units of time in a row are one amount.
     if language.table("durations"):
         hours, minutes, seconds = (any_of(names) for names in language.tables["durations"])
@@ -97,22 +133,61 @@ def _measure(found: re.Match[str], language: Language) -> str | None:
     said = language.number(first, gender)
     if last:
         said = up_to(said, language.number(last, gender), language)
-    name = singular if last is None and language.is_one(first) else plural
+    is_one = last is None and (
+        language.is_one(first) or (not per and _is_adjective(found, language))
+    )
+    name = singular if is_one else plural
+    if last is None and not is_one:
+        name = f"{language.link(first, name)}{name}"
     said = name.format(said) if "{}" in name else language.joined([said, name])
-    if per:
-        said = language.joined([said, each(per, language)])
-    return said
+    for unit_ in per.strip("/").split("/") if per else ():
+        said = language.joined([said, each(unit_, language)])
+    if unit.endswith(".") and ends_text(found):
+        said += "."
+    # un'ora
+    return re.sub("^una (?=[aeiou])", "un'", said) if language.family == "it" else said
+
+
+def _is_adjective(found: re.Match[str], language: Language) -> bool:
+    """A 5 km run is a five kilometer run."""
+    before = found.string[max(0, found.start() - 4) : found.start()].lower()
+    return (
+        language.family == "en"
+        and re.search(r"(?:^|\s)an? $", before) is not None
+        and found[3][0].isalpha()
+        and _ADJECTIVE.match(found.string, found.end()) is not None
+    )
 
 
 def _by(found: re.Match[str], language: Language) -> str:
     """1920x1080, 10 × 20 cm: sides, or 3×4, which is a product."""
-    sides = re.findall(r"\d+", found[1])
+    sides = re.findall(r"\d+(?:[.,]\d+)?", found[1])
+    unit = found[2]
+    if found[0] == "24x7":
+        return language.joined([language.cardinal("24"), language.cardinal("7")])
+    if unit is None and not found[3] and is_scored(found, language) and max(map(len, sides)) == 1:
+        return language.between(language.cardinal(sides[0]), "ratio", language.cardinal(sides[1]))
+    if found[3] or (unit or "").startswith("in"):
+        unit = '"'
+    elif unit in _NO_LENGTHS and len(sides) == 2:  # 2 x 500 mg
+        amount = _measured_side(sides[1], unit, language)
+        return language.between(language.number(sides[0]), "times", amount)
     equals = found.string.startswith(("=", " ="), found.end())
     is_product = equals or ("×" in found[1] and max(map(len, sides)) < 3 and not found[2])
     word = language.word("times" if is_product else "by")
     gap = " " if language.spaced else ""
     said = f"{gap}{word}{gap}".join(map(_side, sides, [language] * len(sides)))
-    return language.joined([said, names_of(found[2], language)[1]]) if found[2] else said
+    if unit == '"':
+        is_adjective = language.family == "en" and _ADJECTIVE.match(found.string, found.end())
+        dot = "." if found[0].endswith(".") and ends_text(found) else ""
+        return language.joined([said, language.tables["inch"][not is_adjective]]) + dot
+    return language.joined([said, names_of(unit, language)[1]]) if unit else said
+
+
+def _measured_side(digits: str, unit: str, language: Language) -> str:
+    singular, plural, gender = names_of(unit, language)
+    name = singular if language.is_one(digits) else plural
+    return language.joined([language.number(digits, gender), name])
 
 
 def _side(digits: str, language: Language) -> str:
@@ -127,6 +202,9 @@ def _part_of(found: re.Match[str], language: Language) -> str | None:
             map(language.number, FRACTIONS.get(found[1], found[1]).split("/"))
         )
         return f"{pair} {names_of(found[2], language)[1]}"
+    half = language.table("half").get(names_of(found[2], language)[2])
+    if half is not None and found[1] in ("1/2", "½"):
+        return f"{half} {names_of(found[2], language)[0]}"
     link, name = language.word("part_of"), names_of(found[2], language)[0]
     if language.family == "en" and name[0] in "aeio":
         link = "of an "
@@ -141,6 +219,25 @@ def _part_of_inch(found: re.Match[str], language: Language) -> str | None:
 def _rate(found: re.Match[str], language: Language) -> str:
     """3/day, 5/wk."""
     return f"{language.number(found[1])} {each(found[2], language)}"
+
+
+def _per_behind(found: re.Match[str], language: Language) -> str | None:
+    """365 days/yr: behind something that was counted."""
+    before = found.string[max(0, found.start() - 40) : found.start()]
+    counted = language.spaced and re.search(r"\d[ ][^\W\d_]{3,20}$", before)
+    return f" {each(found[1], language)}" if counted else None
+
+
+def _times_per(found: re.Match[str], language: Language) -> str:
+    """3x/day."""
+    times = f"{language.cardinal(found[1], 'f')} {language.word('times_a')}"
+    return f"{times} {each(found[2], language)}"
+
+
+def _every(found: re.Match[str], language: Language) -> str:
+    """De 8/8 h is every eight hours in Portuguese."""
+    count = language.cardinal(found[1], "f")
+    return f"{count} em {count} horas"
 
 
 def _angle(found: re.Match[str], language: Language) -> str | None:
@@ -187,18 +284,21 @@ def _kelvin(found: re.Match[str], language: Language) -> str | None:
     return f"{language.number(found[1])} {name}" if name else None
 
 
-def _feet(found: re.Match[str], language: Language) -> str | None:
-    if language.family != "en":
-        return None
-    return f"{language.cardinal(found[1])} foot {language.cardinal(found[2])}"
+def _feet(found: re.Match[str], language: Language) -> str:
+    """5'11\"."""
+    template: str = language.tables["feet"]
+    return template.format(language.cardinal(found[1]), language.cardinal(found[2]))
 
 
 def _inches(found: re.Match[str], language: Language) -> str | None:
     """A 12" pizza: the mark does not end a quotation."""
     before = found.string[max(0, found.start() - 200) : found.start()]
-    if language.family != "en" or any(mark in before for mark in '"“'):
+    if re.search(r'[“„«]|(?<!\d)"', before):
         return None
-    return f"{language.cardinal(found[1])} inch"
+    one, many = language.tables["inch"]
+    is_adjective = language.family == "en" and _ADJECTIVE.match(found.string, found.end())
+    name = one if is_adjective or language.is_one(found[1]) else many
+    return language.joined([language.number(found[1]), name])
 
 
 def _duration(found: re.Match[str], language: Language) -> str | None:

@@ -65,7 +65,7 @@ def test_what_is_said(case: dict[str, str]) -> None:
 
 
 def test_there_are_enough_cases_and_each_is_another_one() -> None:
-    assert len({(case["lang"], case["text"]) for case in CASES}) == len(CASES) > 900
+    assert len({(case["lang"], case["text"]) for case in CASES}) == len(CASES) > 1_200
     assert {case["lang"] for case in CASES} == set(LANGUAGES.values())
 
 
@@ -168,6 +168,19 @@ FLOODS = (
             "f:",
             "#中",
             "1，",
+        ),
+        *("5C", "5A ", "*", ":) ", "<3", "Na", "1(a)", "C:\\a", "a\\", "1234 ", "1'000", "1 1/2 "),
+        *(
+            "Mon 1/2 ",
+            "to 1/2 ",
+            "John 1:",
+            "AB12 ",
+            "1.a4",
+            "1x/",
+            "1-km",
+            "press * ",
+            "I ",
+            "1 a/",
         ),
     ),
 )
