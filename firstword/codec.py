@@ -2,12 +2,14 @@
 
 An entry is one field `m`: a map {v: 1, type, session, …}. Readers accept every version, ignore
 fields they do not know, tell unknown types apart (`None`) and refuse what is malformed or too
-large with a DecodeError. Text travels as UTF-8; bytes that are not, because a publisher cut
+large with a DecodeError; a setting that is malformed is no reason to refuse its text
+(`messages.UNREADABLE`). Text travels as UTF-8; bytes that are not, because a publisher cut
 inside a character, become lone surrogates (surrogateescape) and are joined again downstream.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -58,6 +60,12 @@ AUDIO: dict[str, type[m.Audio]] = {
 TYPE_OF: dict[type, str] = {
     cls: name for family in (INGRESS, SEGMENTS, AUDIO) for name, cls in family.items()
 }
+_STAND_INS: dict[type, dict[str, Any]] = {
+    cls: {"traceparent": None, **(m.UNREADABLE if cls in (m.Open, m.Text) else {})}
+    for cls in INGRESS.values()
+}
+"""By message: what is taken for a field that cannot be read, where that costs no more than the
+field. A setting is refused further on; who traces begins a trace of its own."""
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -170,20 +178,19 @@ def _text(value: bytes) -> str:
 
 
 def _parse_strings(cls: type[Any], raw: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of `cls` among plain strings, numbers as numbers."""
-    out: dict[str, Any] = {}
-    for name, (wanted, _required) in _spec(cls).items():
-        if name not in raw:
-            continue
-        try:
-            out[name] = wanted(raw[name]) if wanted in (int, float) else raw[name]
-        except ValueError:
-            raise _bad_field(cls, name, wanted) from None
+    """The fields of `cls` among plain strings; numbers as numbers, where they are some."""
+    out: dict[str, Any] = {name: raw[name] for name in _spec(cls) if name in raw}
+    for name in out:
+        wanted, _required = _spec(cls)[name]
+        if wanted in (int, float):
+            with contextlib.suppress(ValueError):
+                out[name] = wanted(raw[name])
     return out
 
 
 def _build(cls: type[T], body: Mapping[str, Any]) -> T:
     values: dict[str, Any] = {}
+    stand_ins = _STAND_INS.get(cls, {})
     for name, (wanted, required) in _spec(cls).items():
         value = body.get(name)
         if value is None:
@@ -193,7 +200,9 @@ def _build(cls: type[T], body: Mapping[str, Any]) -> T:
         if wanted is float and type(value) is int:
             value = float(value)
         if type(value) is not wanted or not _in_range(value):
-            raise _bad_field(cls, name, wanted)
+            if name not in stand_ins:
+                raise _bad_field(cls, name, wanted)
+            value = stand_ins[name]
         values[name] = value
     return cls(**values)
 

@@ -12,6 +12,17 @@ from typing import Any
 SPEEDS = (0.5, 2.0)
 """The slowest and the fastest speech there is, as a factor; the same at every door."""
 
+UNREADABLE: dict[str, Any] = {
+    "voice": "",
+    "speed": 0.0,
+    "lang": "",
+    "sample_rate": 0,
+    "pace": "",
+    "meta": {"": ""},
+}
+"""What stands for a setting of an `open` or a text that could not be read. None of it is allowed:
+it is refused as every bad setting is, and a text is spoken all the same."""
+
 # -- in: fw:text, fw:text:{p} ---------------------------------------------------------------------
 
 

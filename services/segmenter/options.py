@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 from firstword import messages as m
@@ -21,12 +22,25 @@ def setting_problem(message: m.Open | m.Text) -> str:
 
     `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
     """
+    problem = "; ".join(_manner_problems(message).values())
+    return problem or (_open_problem(message) if isinstance(message, m.Open) else "")
+
+
+def without_bad_settings(message: m.Text) -> m.Text:
+    """The text as it can be spoken: a bad setting is as one that is not given."""
+    bad: dict[str, Any] = dict.fromkeys(_manner_problems(message))
+    return replace(message, **bad)
+
+
+def _manner_problems(message: m.Open | m.Text) -> dict[str, str]:
+    """By its name, what is wrong with each of the settings that may stand on both."""
+    problems: dict[str, str] = {}
     if message.speed is not None and not m.SPEEDS[0] <= message.speed <= m.SPEEDS[1]:
-        return f"speed is a number from {m.SPEEDS[0]} to {m.SPEEDS[1]}"
+        problems["speed"] = f"speed is a number from {m.SPEEDS[0]} to {m.SPEEDS[1]}"
     for name, value in (("voice", message.voice), ("lang", message.lang)):
-        if value is not None and not 0 < len(value) <= MAX_SETTING_CHARS:
-            return f"{name} is 1 to {MAX_SETTING_CHARS} characters"
-    return _open_problem(message) if isinstance(message, m.Open) else ""
+        if value is not None and not (0 < len(value) <= MAX_SETTING_CHARS and value.isprintable()):
+            problems[name] = f"{name} is 1 to {MAX_SETTING_CHARS} printable characters"
+    return problems
 
 
 def _open_problem(message: m.Open) -> str:
@@ -34,6 +48,8 @@ def _open_problem(message: m.Open) -> str:
         return f"sample_rate is one of {', '.join(map(str, SAMPLE_RATES))}"
     if message.pace is not None and message.pace not in PACES:
         return f"pace is one of {', '.join(PACES)}"
+    if message.meta == m.UNREADABLE["meta"]:
+        return "meta is a map, in msgpack"
     if not _is_lexicon((message.meta or {}).get("lexicon", {})):
         return (
             f"meta.lexicon is a map of at most {MAX_LEXICON_WORDS} words, each with what is said "

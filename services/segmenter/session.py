@@ -14,7 +14,7 @@ from firstword import messages as m
 from firstword.ids import id_key
 from services.segmenter import core
 from services.segmenter.opening import Opening
-from services.segmenter.options import setting_problem
+from services.segmenter.options import setting_problem, without_bad_settings
 from services.segmenter.outlet import Outlet
 from services.segmenter.resend import Heard, Input, Resend, Resumes
 from services.segmenter.turns import (
@@ -257,14 +257,14 @@ class Session:
 
     def _set_manner(self, turn: Turn, message: m.Text, now: float) -> list[Output]:
         """How the turn is spoken from here on; what came before leaves as it was meant."""
-        problem = setting_problem(message)
-        if problem:
-            told, turn.refused = problem == turn.refused, problem
-            return [] if told else [error("bad_setting", problem, turn=turn.name)]
-        if turn.sounds_like(message):
-            return []
-        out = self._speak(turn, turn.segmenter.flush(now))
-        turn.take_manner(message, self._defaults.voice)
+        out: list[Output] = []
+        if problem := setting_problem(message):
+            if problem != turn.refused:
+                out.append(error("bad_setting", problem, turn=turn.name))
+            turn.refused, message = problem, without_bad_settings(message)
+        if not turn.sounds_like(message):
+            out += self._speak(turn, turn.segmenter.flush(now))
+            turn.take_manner(message, self._defaults.voice)
         return out
 
     def _end(self, turn: Turn, reason: str, now: float) -> list[Output]:

@@ -10,7 +10,7 @@ from firstword import codec
 from firstword import messages as m
 from firstword.keys import NAME
 from services.segmenter import core
-from services.segmenter.options import segmenter_lang, voice_for
+from services.segmenter.options import segmenter_lang, voice_for, without_bad_settings
 from services.segmenter.resend import Heard, Input, Resend
 
 GAP_WAIT_S = 5.0
@@ -144,7 +144,8 @@ class Turn:
     ) -> None:
         """The session's settings as they are now; cut in the language of its first text."""
         self.voice, self.speed, self.lang = settings.voice, settings.speed, settings.lang
-        lang = (message.lang if isinstance(message, m.Text) else None) or settings.lang
+        wanted = without_bad_settings(message).lang if isinstance(message, m.Text) else None
+        lang = wanted or settings.lang
         self.options = replace(options, lang=segmenter_lang(lang))
         self.segmenter = core.Segmenter(self.options)
 

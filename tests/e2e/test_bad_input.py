@@ -29,7 +29,8 @@ CASES: dict[str, tuple[dict[Any, Any], list[str], list[str]]] = {
     ),
     "bad UTF-8": ({"text": b"Hello \xff\xfe there.", "end": 1}, ["Hello"], []),
     "no text and no verb": ({"turn": "t1"}, [], ["nothing_to_do"]),
-    "a bad number": ({"text": "Hi", "speed": "fast"}, [], ["bad_field"]),
+    "a bad number": ({"text": "Hi", "seq": "first"}, [], ["bad_field"]),
+    "a bad setting": ({"text": "Hi there.", "speed": "fast", "end": 1}, ["Hi"], ["bad_setting"]),
     "not msgpack": ({"m": b"\xc1\xc1"}, [], []),
 }
 

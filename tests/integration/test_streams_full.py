@@ -81,7 +81,7 @@ async def test_what_nobody_can_use_stops_no_reader_of_a_full_server(
     streams = Streams(server.url)
     await streams.agree_on_partitions(keys.DEFAULT_PARTITIONS)
     await streams.commands.hset(keys.CONFIG, "max_queued", keys.DEFAULT_MAX_QUEUED)
-    await streams.append(keys.DOOR, {"session": "demo", "text": "Hi.", "speed": "fast"})
+    await streams.append(keys.DOOR, {"session": "demo", "text": "Hi.", "seq": "one"})
     await streams.append(keys.DOOR, {"session": "demo", "text": "Hello there.", "end": "1"})
     await fill(streams)
     with capture_logs() as logs:

@@ -289,15 +289,17 @@ def test_open_updates_what_it_names_for_the_turns_that_follow() -> None:
         ({"sample_rate": 11_025}, "sample_rate is one of 8000, 16000, 22050, 24000, 44100, 48000"),
         ({"sample_rate": 0}, "sample_rate is one of"),
         ({"pace": "fast"}, "pace is one of realtime, none"),
-        ({"voice": ""}, "voice is 1 to 128 characters"),
-        ({"voice": "v" * 129}, "voice is 1 to 128 characters"),
-        ({"lang": ""}, "lang is 1 to 128 characters"),
+        ({"voice": ""}, "voice is 1 to 128 printable"),
+        ({"voice": "v" * 129}, "voice is 1 to 128 printable"),
+        ({"lang": ""}, "lang is 1 to 128 printable"),
         ({"meta": {"lexicon": "SQL"}}, "meta.lexicon is a map of at most 200 words"),
         ({"meta": {"lexicon": {"SQL": 5}}}, "meta.lexicon is a map"),
         ({"meta": {"lexicon": {"SQL": ""}}}, "meta.lexicon is a map"),
         ({"meta": {"lexicon": {"SQL": "a\nb"}}}, "meta.lexicon is a map"),
         ({"meta": {"lexicon": {str(n): "x" for n in range(201)}}}, "meta.lexicon is a map"),
         ({"meta": {"lexicon": {str(n): "x" * 200 for n in range(41)}}}, "8000 characters in all"),
+        *(({name: value}, f"{name} is ") for name, value in m.UNREADABLE.items()),
+        ({"voice": "bm\n"}, "voice is 1 to 128 printable characters"),
         ({"meta": {"segmenter": "eager"}}, "meta.segmenter is a map of options"),
         ({"meta": {"segmenter": None}}, "meta.segmenter is a map of options"),
         ({"meta": {"segmenter": {"mode": "wild"}}}, "meta.segmenter.mode is one of safe, eager"),
@@ -438,6 +440,10 @@ def test_a_turn_is_cut_in_the_language_of_its_first_text() -> None:
         ({"speed": 9.0}, "speed is a number from"),
         ({"voice": ""}, "voice is 1 to 128"),
         ({"lang": "x" * 200}, "lang is 1 to 128"),
+        ({"voice": "af\0"}, "voice is 1 to 128 printable characters"),
+        ({"voice": "af\udcff"}, "voice is 1 to 128 printable characters"),
+        ({"speed": 9.0, "lang": ""}, "speed is a number from 0.5 to 2.0; lang is 1 to 128"),
+        *(({name: m.UNREADABLE[name]}, f"{name} is ") for name in ("voice", "speed", "lang")),
     ],
 )
 def test_text_with_a_bad_setting_is_spoken_without_it_and_that_is_said_once(
@@ -454,6 +460,32 @@ def test_text_with_a_bad_setting_is_spoken_without_it_and_that_is_said_once(
     [error] = errors(talk.outputs)
     assert (error.code, error.turn) == ("bad_setting", "t")
     assert error.message.startswith(allowed)
+
+
+def test_what_is_right_beside_a_bad_setting_holds() -> None:
+    talk = Talk()
+    talk.text("Das ist gut.", "t", speed=9.0, voice="bm_george", lang="de")
+    talk.text("Weiter.", "t", speed=1.5, voice="", lang="")
+    talk.end("t")
+    made = [(each.voice, each.speed, each.lang) for each in segments(talk.outputs)]
+    assert made == [("bm_george", 1.0, "de"), ("bm_george", 1.5, "de")]
+    assert [error.code for error in errors(talk.outputs)] == ["bad_setting"] * 2
+
+
+def test_a_turn_is_not_cut_in_a_language_that_is_none() -> None:
+    talk = Talk()
+    talk.text("Hello", "a", lang="x" * 200)
+    assert talk.session.snapshot()["turns"][0]["options"]["lang"] == "en"
+
+
+def test_a_bad_setting_of_text_that_waits_for_a_gap_is_told_when_it_is_spoken() -> None:
+    talk = Talk()
+    talk.text(" it is.", "t", seq=1, speed=m.UNREADABLE["speed"])
+    talk.succeed()
+    talk.text("Here", "t", seq=0)
+    talk.end("t", seq=2)
+    assert spoken(talk.outputs) == [("t", "Here it is.")]
+    assert [error.code for error in errors(talk.outputs)] == ["gap", "bad_setting"]
 
 
 # -- close ----------------------------------------------------------------------------------------
