@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from firstword.errors import FirstwordError
+from firstword.session_address import whole
 from firstword.session_protocol import (
     BYTES_PER_SAMPLE,
     DEFAULT_SAMPLE_RATE,
@@ -25,7 +25,6 @@ from firstword.session_protocol import (
     Synthesize,
 )
 
-PATH: Final = "/invocations-bidirectional-stream"
 SILENCE_S: Final = 120.0
 """A container that says nothing for so long has failed."""
 
@@ -60,7 +59,7 @@ class Heard:
 @asynccontextmanager
 async def callers(url: str, number: int) -> AsyncIterator[list[Caller]]:
     """So many connections. Raises BenchError when the container cannot be reached."""
-    address = url if urlsplit(url).path.strip("/") else url.rstrip("/") + PATH
+    address = whole(url)
     async with aiohttp.ClientSession() as http:
         try:
             sockets = [

@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from firstword.runtime import load_settings
+from firstword.session_address import whole
 from services.tts_gateway.__main__ import upstream_or_exit
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.upstream import Upstream
@@ -25,10 +27,13 @@ def parser(prog: str, description: str) -> argparse.ArgumentParser:
 def backend(
     options: argparse.Namespace, environ: Mapping[str, str]
 ) -> tuple[Upstream, GatewaySettings]:
-    """The backend that is meant; settings as the gateway's. Wrong ones end the program."""
+    """The backend that is meant; settings as the gateway's, its URL with the path that is used.
+
+    Wrong ones end the program.
+    """
     named = {"FIRSTWORD_UPSTREAM": options.upstream} if options.upstream else {}
     settings = load_settings(GatewaySettings, [], {**environ, **named})
-    return upstream_or_exit(settings), settings
+    return upstream_or_exit(settings), replace(settings, upstream=whole(settings.upstream))
 
 
 def tell_json(told: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ class GatewaySettings:
     upstream: str = setting(
         "ws://127.0.0.1:8080/invocations-bidirectional-stream",
         "FIRSTWORD_UPSTREAM",
-        "synthesis backend: ws://host:port/path or wss://… of an inference container, "
+        "synthesis backend: ws://host:port or wss://… of an inference container, "
         "openai+http://host:port/v1 or openai+https://… of an OpenAI-compatible speech server, "
         "sagemaker://endpoint?region=… of a SageMaker endpoint (docs/SAGEMAKER.md)",
     )

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 
 from firstword.errors import UpstreamError
+from firstword.session_address import PATH, whole
 from firstword.session_protocol import (
     MAX_SERVER_FRAME_BYTES,
     Close,
@@ -28,10 +29,13 @@ HEARTBEAT_S = 20.0
 
 
 class WebSocketUpstream:
-    """Opens one WebSocket per session; they share a client session and nothing else."""
+    """Opens one WebSocket per session; they share a client session and nothing else.
+
+    A `url` without a path has the usual one.
+    """
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._url = whole(url)
         self._http: aiohttp.ClientSession | None = None
 
     async def connect(self) -> Link:
@@ -41,6 +45,10 @@ class WebSocketUpstream:
                 socket = await self._client().ws_connect(
                     self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_SERVER_FRAME_BYTES
                 )
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise self._misled() from error
+            raise self._unreachable(reason(error)) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(reason(error)) from error
         return WebSocketLink(socket)
@@ -66,6 +74,15 @@ class WebSocketUpstream:
 
     def _unreachable(self, why: str) -> UpstreamError:
         told = f"cannot reach the inference container at {self._url} ({why}): is it up?"
+        return UpstreamError("upstream_unreachable", told, retryable=True)
+
+    def _misled(self) -> UpstreamError:
+        path = urlsplit(self._url).path
+        told = f"{self._url} answers, but has nothing at that path (HTTP status 404)"
+        if path == PATH:
+            told += ", where an inference container takes sessions: is it one?"
+        else:
+            told += f": {path} is wrong, or it is no inference container, whose path is {PATH}"
         return UpstreamError("upstream_unreachable", told, retryable=True)
 
     async def close(self) -> None:

@@ -7,10 +7,14 @@ import contextlib
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from firstword.errors import UpstreamError
+from firstword.runtime import HttpServer
+from firstword.session_address import PATH
 from services.tts_gateway.reasons import reason
 from services.tts_gateway.websocket import WebSocketUpstream
+from tests.doubles.container import WebSocketBackend
 
 
 async def refusal(url: str) -> str:
@@ -42,7 +46,7 @@ async def test_nobody_is_there(url: str, why: str) -> None:
         (
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             "ws",
-            "(it answers with HTTP status 404)",
+            "has nothing at that path (HTTP status 404): /x is wrong",
         ),
         (b"-ERR unknown command\r\n", "wss", "[SSL: "),
     ],
@@ -60,6 +64,28 @@ async def test_somebody_else_is_there(answer: bytes, scheme: str, why: str) -> N
         told = await refusal(f"{scheme}://127.0.0.1:{port}/x")
     assert why in told
     assert "\n" not in told
+
+
+async def test_a_container_is_reached_without_its_path() -> None:
+    async with WebSocketBackend() as backend:
+        upstream = WebSocketUpstream(backend.url.removesuffix(PATH))
+        link = await upstream.connect()
+        await link.close()
+        await upstream.close()
+    assert len(backend.peers) == 1
+
+
+async def test_a_wrong_path_is_told_apart_from_what_is_no_container() -> None:
+    app = web.Application()
+    http = HttpServer(app, "127.0.0.1", 0)
+    await http.start()
+    try:
+        address = f"ws://{http.address}"
+        assert "/speak is wrong" in await refusal(f"{address}/speak")
+        told = await refusal(address)
+        assert told.startswith(f"{address}{PATH} answers") and told.endswith("is it one?")
+    finally:
+        await http.stop()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from firstword.settings import load
 from services.tts_gateway.__main__ import main, upstream_for
 from services.tts_gateway.actions import Limits
 from services.tts_gateway.openai import OpenAIUpstream
+from services.tts_gateway.program import backend
 from services.tts_gateway.settings import GatewaySettings
 from services.tts_gateway.websocket import WebSocketUpstream
 
@@ -57,6 +59,13 @@ def test_what_a_sagemaker_endpoint_lacks_is_told_at_the_start(
     monkeypatch.setitem(sys.modules, "services.tts_gateway.sagemaker", None)
     with pytest.raises(SettingsError, match=r"pip install 'firstword\[gateway\]'"):
         upstream_for(GatewaySettings(upstream="sagemaker://speech"))
+
+
+def test_programs_see_the_path_that_is_used() -> None:
+    """So that all of doctor's looks are at the same place."""
+    named = argparse.Namespace(upstream="ws://127.0.0.1:8080")
+    _, settings = backend(named, {"FIRSTWORD_UPSTREAM": "ws://elsewhere"})
+    assert settings.upstream == GatewaySettings().upstream
 
 
 @pytest.mark.parametrize("url", ["", "http://127.0.0.1", "redis://x"])
