@@ -45,11 +45,15 @@ class DeadLetter:
         return list(codec.decode_ingress(self.fields))
 
 
-async def put_aside(streams: Streams, source: str, entry: Entry, reason: str) -> None:
-    """Put an entry that cannot be used to the dead letters; counted, and told to the operator."""
+async def put_aside(
+    streams: Streams, source: str, entry: Entry, reason: str, session: str | None = None
+) -> None:
+    """Put an entry that cannot be used to the dead letters; counted, and told to the operator.
+    `session`: whose it is, where that is known and the log's context does not say it."""
     telemetry.dead_letters.labels(reason).inc()
     streams.flood.came(_now())
-    telemetry.logger().warning("dead_letter", stream=source, entry=entry.id, reason=reason)
+    names = {"stream": source, "entry": entry.id} | ({"session": session} if session else {})
+    telemetry.logger().warning("dead_letter", reason=reason, **names)
     await streams.dead_letter(source, entry, reason)
 
 

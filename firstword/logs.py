@@ -62,6 +62,15 @@ def logger() -> Any:
     return structlog.get_logger()
 
 
+def bind(**names: str | int | None) -> None:
+    """What this task works on: its lines carry these from now on, those of libraries too, and so do
+    the tasks that it starts. None takes a name away."""
+    structlog.contextvars.unbind_contextvars(*(name for name in names if names[name] is None))
+    structlog.contextvars.bind_contextvars(
+        **{name: value for name, value in names.items() if value is not None}
+    )
+
+
 def _common(service: str) -> list[Any]:
     def of_service(_logger: Any, _method: str, fields: Fields) -> Fields:
         fields["service"] = service

@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from firstword import telemetry
 from firstword.client import Firstword
 from firstword.errors import FirstwordError, SettingsError
+from firstword.poison import where
 from firstword.runtime import begin_logs, explain, load_settings
 from services.agent.conversation import Conversation
 from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
@@ -91,7 +92,10 @@ class RuntimeAgent:
         except FirstwordError as error:
             await outlet.error(None, error)
         except Exception as error:  # its text may quote what was said
-            telemetry.logger().error("invocation_failed", error=type(error).__name__)
+            kind = type(error).__name__
+            telemetry.logger().error(
+                "invocation_failed", session=name, error=kind, where=where(error)
+            )
             await outlet.error(None, FirstwordError("internal", "the agent failed: see its log"))
         await outlet.finish("failed")
         await pipe.write(b"")

@@ -175,7 +175,10 @@ class Conversation:
             try:
                 self._talk.memory.take(await self._session.cancel(name))
             except FirstwordError as error:
-                telemetry.logger().warning("cancel_failed", turn=name, code=error.code)
+                session = self._session.name
+                telemetry.logger().warning(
+                    "cancel_failed", session=session, turn=name, code=error.code
+                )
 
     async def _told(self, turn: Turn) -> AsyncGenerator[str, None]:
         """The source's pieces, each shown to the caller before it is published, until the turn is
@@ -195,7 +198,8 @@ class Conversation:
         except CallerGone:
             raise
         except Exception as error:
-            await self._outlet.error(turn.name, _broken_off(error))
+            broken_off = _broken_off(error, session=self._session.name, turn=turn.name)
+            await self._outlet.error(turn.name, broken_off)
         finally:
             await pieces.aclose()
 
@@ -218,12 +222,12 @@ class Conversation:
             telemetry.client_first_audio.labels(turn.say.mode).observe(now - turn.asked_at)
 
 
-def _broken_off(error: Exception) -> FirstwordError:
+def _broken_off(error: Exception, **names: str) -> FirstwordError:
     """What a caller is told of a model's failure; why it failed is for who runs the agent."""
     # A library's error may quote the prompt: its kind is all that may be told.
     ours = error if isinstance(error, SourceError) else None
     why, code = (ours.message, ours.code) if ours else (type(error).__name__, "other")
-    telemetry.logger().warning("source_failed", error=why, code=code)
+    telemetry.logger().warning("source_failed", error=why, code=code, **names)
     telemetry.model_failures.labels(code).inc()
     return FirstwordError(
         "source_failed",

@@ -105,7 +105,7 @@ class Doors:
                     return web.Response(status=499)  # nobody reads it
                 # A fault of ours. The message of an unknown error may hold text: its kind is told.
                 telemetry.logger().error(
-                    "request_failed", kind=type(error).__name__, where=where(error)
+                    "request_failed", error=type(error).__name__, where=where(error)
                 )
                 if request.get(BEGUN) and request.transport is not None:
                     request.transport.abort()  # a body without its end says it, too

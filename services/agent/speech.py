@@ -10,8 +10,8 @@ from contextlib import aclosing
 
 from aiohttp import web
 
+from firstword import logs, telemetry
 from firstword import messages as m
-from firstword import telemetry
 from firstword.audio import SAMPLE_BYTES
 from firstword.client import Firstword, Listener, Manner, Session
 from firstword.encoding import Encoder, EncodingError, encoded
@@ -92,10 +92,12 @@ class SpeechDoor:
             await session.open()
             spoken = Spoken(TURN)
             sound = self._sound(session, listener, asked, spoken)
+            logs.bind(session=full)
             try:
                 async with aclosing(sound), aclosing(encoded(encoder, sound)) as file:
                     return await self._answer(request, asked, encoder, spoken, file)
             finally:
+                logs.bind(session=None)  # the caller's next request comes in the same task
                 self._part(session, complete=spoken.over)
 
     async def _answer(

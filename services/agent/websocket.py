@@ -229,7 +229,8 @@ class Line:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            telemetry.logger().error("line_failed", kind=type(error).__name__, where=where(error))
+            names = {"session": self.session.name, "error": type(error).__name__}
+            telemetry.logger().error("line_failed", where=where(error), **names)
             if self._transport is not None:
                 self._transport.abort()  # it must not look as if it were being spoken
 

@@ -101,7 +101,7 @@ async def serve(
         speaker.close()
     if speaker.busy:
         # An engine that obeyed no stop would keep the interpreter from ending.
-        telemetry.logger().error("ended while a synthesis hung")
+        telemetry.logger().error("ended_while_a_synthesis_hung")
         sys.stdout.flush()
         os._exit(1)
 

@@ -42,7 +42,7 @@ class Answer(ABC):
                 raise
             except Exception as error:
                 telemetry.logger().warning(
-                    "invocation broken off", kind=type(error).__name__, where=where(error)
+                    "invocation_broken_off", error=type(error).__name__, where=where(error)
                 )
                 told = _told(error, self._sound.id or None)
                 telemetry.count_synthesis_error(told.code)
@@ -51,10 +51,10 @@ class Answer(ABC):
                 await self._write(self._ended())
             await self._response.write_eof()
         except TimeoutError:
-            telemetry.logger().info("peer takes nothing")
+            telemetry.logger().info("peer_takes_nothing")
             self._break_off()
         except ConnectionError:
-            telemetry.logger().info("invocation abandoned by its client")
+            telemetry.logger().info("invocation_abandoned")
         except _BrokenOff:
             self._break_off()
         return self._response

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from firstword import telemetry
+from firstword import logs, telemetry
 from firstword.encoding import FORMATS, EncodingError
 from firstword.poison import where
 from firstword.session_protocol import FrameError, Synthesize, decode_client
@@ -68,6 +68,8 @@ class Invocations:
         stop = Stop()
         self._stops.add(stop)
         self._idle.clear()
+        # One task may serve many requests, one after the other.
+        logs.bind(request=None, request_id=http.headers.get("X-Amzn-SageMaker-Request-Id"))
         try:
             return await self._answer(http, stop)
         except Stopped:
@@ -79,7 +81,7 @@ class Invocations:
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
             telemetry.logger().error(
-                "invocation failed", kind=type(error).__name__, where=where(error)
+                "invocation_failed", error=type(error).__name__, where=where(error)
             )
             return _refused("engine_failed", "the engine failed; try again", 503)
         finally:
@@ -103,6 +105,7 @@ class Invocations:
         except web.HTTPRequestEntityTooLarge:
             raise SynthesisError("frame_too_large", "the body is too large") from None
         request, wanted, kind = read_invocation(body, self._settings.max_text_chars)
+        logs.bind(request=request.id or None)
         encoder = await new_encoder(wanted, request.sample_rate)
         request = replace(request, sample_rate=encoder.sample_rate)
         async with aclosing(self._speaker.speak(request, stop)) as outputs:

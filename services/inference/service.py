@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from firstword import telemetry
+from firstword import logs, telemetry
 from firstword.poison import where
 from firstword.runtime import Health, add_routes
 from services.inference.core import Action, Disconnect, Limits, Send, Session, Start
@@ -106,9 +106,8 @@ class InferenceService:
         limits = Limits(self._settings.max_text_chars, self._settings.max_queued)
         connection = Connection(ws, self._speaker, limits, self._settings.send_timeout_s)
         self._connections.add(connection)
-        telemetry.logger().info(
-            "connected", request_id=request.headers.get("X-Amzn-SageMaker-Request-Id")
-        )
+        logs.bind(request_id=request.headers.get("X-Amzn-SageMaker-Request-Id"))
+        telemetry.logger().info("connected")
         try:
             await connection.serve()
         finally:
@@ -179,6 +178,7 @@ class Connection:
 
     async def _speak(self, start: Start, stop: Stop) -> None:
         session = self._session
+        logs.bind(request=start.request.id or None)
         try:
             async with aclosing(self._speaker.speak(start.request, stop)) as outputs:
                 async for output in outputs:
@@ -209,7 +209,10 @@ class Connection:
         except Exception as error:
             # The message of an unknown error may hold text: only its kind is told.
             telemetry.logger().error(
-                "synthesis failed", kind=type(error).__name__, where=where(error)
+                "synthesis_failed",
+                request=start.request.id or None,
+                error=type(error).__name__,
+                where=where(error),
             )
             actions = session.failed("engine_failed", "the engine failed", retryable=True)
         self._do(actions)
@@ -273,7 +276,7 @@ class Outbox:
                 await self._news.wait()
         except (ConnectionError, TimeoutError):
             self.close_code = WSCloseCode.POLICY_VIOLATION
-            telemetry.logger().info("peer takes nothing", waiting=len(self._frames))
+            telemetry.logger().info("peer_takes_nothing", waiting=len(self._frames))
             self.abandon()
 
     async def _send_all(self) -> None:

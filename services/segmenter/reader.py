@@ -255,6 +255,8 @@ class PartitionReader:
                 turn=getattr(messages[0], "turn", None),
             )
             telemetry.count_error(event.code)
+            names = {"session": held.session.name, "turn": event.turn}
+            telemetry.logger().warning("error_told", code=event.code, **names)
             await self._streams.tell(held.session.name, event)
         return False
 
@@ -277,7 +279,7 @@ class PartitionReader:
                 raise
             held = await load(*terms, anew=True)
             state = Entry(START, {b"state": error.raw})
-            await put_aside(self._streams, keys.text_state(name), state, error.code)
+            await put_aside(self._streams, keys.text_state(name), state, error.code, name)
             await self._streams.tell(name, m.STATE_LOST)
             self._poison.forget(name)
             return held
@@ -302,6 +304,7 @@ class PartitionReader:
         """The server forgot what we had committed: whoever listens is told before we start over."""
         for name, held in self._held.items():
             if held.session.busy:
+                telemetry.logger().warning("error_told", session=name, code=m.STATE_LOST.code)
                 await self._streams.tell(name, m.STATE_LOST)
 
     async def farewell(self) -> None:
@@ -385,7 +388,7 @@ async def read(streams: Streams, stream: str, entry: Entry, poison: Poison) -> S
 
 async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:
     """An entry nobody can use: to the dead letters; its session, if it names one, is told."""
-    await put_aside(streams, stream, entry, error.code)
+    await put_aside(streams, stream, entry, error.code, error.session)
     if error.session is not None:
         telemetry.count_error(error.code)
         event = m.ErrorEvent(code=error.code, message=error.message, retryable=False)

@@ -186,6 +186,7 @@ async def call_gateway(streams: Streams, held: Held, now: float) -> None:
         held.unheard_since = now
     elif now - held.unheard_since >= NO_CAPACITY_S:
         telemetry.count_error(NO_CAPACITY.code)
+        telemetry.logger().warning("error_told", session=name, code=NO_CAPACITY.code)
         await streams.tell(name, NO_CAPACITY)
         held.unheard_since = math.inf  # once
 
@@ -224,8 +225,9 @@ def _measure(name: str, outputs: Sequence[Output], last_id: str) -> None:
                 trace = TurnTrace(segment.traceparent, name, turn, opened_at)
                 telemetry.segmentation.observe(took_s, trace.exemplar)
                 trace.record("segmentation", at(opened_at), at(last_id))
-            case ForListeners(m.ErrorEvent(code=code)):
+            case ForListeners(m.ErrorEvent(code=code, turn=of_turn)):
                 telemetry.count_error(code)
+                telemetry.logger().warning("error_told", session=name, turn=of_turn, code=code)
             case CancelTurns(dropped=dropped, begun=begun):
                 telemetry.cancels.inc()
                 for turn, (opened_at, traceparent) in zip(dropped, begun, strict=True):

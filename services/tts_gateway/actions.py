@@ -38,10 +38,12 @@ class Limits:
 class Connect:
     """Have a connection after this many seconds, then report `connected` or `lost`.
 
-    It takes the place of a `Connect` that still waits.
+    It takes the place of a `Connect` that still waits. `code`: why the last try failed, which is
+    for the log.
     """
 
     after_s: float = 0.0
+    code: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

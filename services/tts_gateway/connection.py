@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from firstword import telemetry
+from firstword import logs, telemetry
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Frame
 from services.tts_gateway.upstream import Link, Upstream
@@ -198,6 +198,7 @@ class Connection:
             _spawn(self._tasks, self._open_younger(self._link))
 
     async def _open_younger(self, old: Link) -> None:
+        logs.bind(turn=None, segment=None)  # it is for none of them
         try:
             link = await self._upstream.connect()
         except FirstwordError as error:

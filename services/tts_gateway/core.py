@@ -350,7 +350,7 @@ class Speech:
         pause_s = self._retries.pause_after(work.segment.n, error.code, wait_s)
         if pause_s is None:
             return self._give_up(work, error)
-        return [*([self._disconnect()] if self._closing else []), Connect(pause_s)]
+        return [*([self._disconnect()] if self._closing else []), Connect(pause_s, error.code)]
 
     def _give_up(self, work: Work, error: FirstwordError) -> list[Action]:
         return self._finish(work, self._out.failed(work.segment, error))

@@ -35,9 +35,10 @@ def measure(
                 telemetry.turns.labels(reason).inc()
                 if event.turn == trace.turn:
                     trace.record("turn", at(trace.opened_at), at(first_id), outcome=reason)
-            case m.ErrorEvent(code=code):
+            case m.ErrorEvent(code=code, turn=turn, n=n):
                 telemetry.segments.labels("error").inc()
                 telemetry.count_error(code)
+                telemetry.logger().warning("segment_failed", turn=turn, segment=n, code=code)
             case _:
                 pass
     telemetry.speech.inc(commit.speech_s)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from firstword import codec, keys, telemetry
+from firstword import codec, keys, logs, telemetry
 from firstword import messages as m
 from firstword.dead import put_aside
 from firstword.errors import DecodeError, LeaseLost, StateLost
@@ -192,7 +192,7 @@ class SessionRunner:
                 await self._perform(self._decide(self._core.connected, True, _now()))
             case Lost(error=error):
                 telemetry.upstream_reconnects.inc()
-                telemetry.logger().warning("upstream_lost", session=self._session, code=error.code)
+                telemetry.logger().warning("upstream_lost", code=error.code)
                 await self._perform(self._decide(self._core.lost, error))
             case Due():
                 await self._connect(0.0)
@@ -240,7 +240,8 @@ class SessionRunner:
         return 0.0
 
     def _follow(self, message: m.Segments | None) -> None:
-        """Spans are of its turn now, here and at the backend."""
+        """Lines of the log and spans are of it now, here and at the backend."""
+        logs.bind(turn=getattr(message, "turn", None), segment=getattr(message, "n", None))
         if not isinstance(message, m.Segment | m.Tentative | m.TurnEnd):
             return
         turn, opened_at = message.turn, message.opened_at
@@ -329,7 +330,9 @@ class SessionRunner:
                         return
                 case Send(frame):
                     await self._connection.send(frame)
-                case Connect(after_s):
+                case Connect(after_s, code):
+                    if code:
+                        telemetry.logger().info("retry", code=code, pause_s=round(after_s, 3))
                     await self._connect(after_s)
                 case Disconnect():
                     self._connection.drop()
@@ -366,6 +369,8 @@ class SessionRunner:
         first_id = first.decode()
         self._note(commit, first_id, _now() - began_at)
         self._core.committed(commit, first_id)
+        if commit.done_to:
+            logs.bind(turn=None, segment=None)
         return True
 
     def _pack(self, event: m.Audio) -> bytes:
@@ -385,13 +390,8 @@ class SessionRunner:
             elif isinstance(event, m.SegmentDone):
                 self._reachability.spoke(_now())
         realtime = self._core.settings.pace == "realtime"
-        measure(
-            commit,
-            first_id,
-            took_s,
-            ahead_s=self._core.pace.ahead(_now()) if realtime else None,
-            trace=self._trace,
-        )
+        ahead_s = self._core.pace.ahead(_now()) if realtime else None
+        measure(commit, first_id, took_s, ahead_s=ahead_s, trace=self._trace)
 
 
 def _now() -> float:

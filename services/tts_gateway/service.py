@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from firstword import codec, keys, telemetry
+from firstword import codec, keys, logs, telemetry
 from firstword import messages as m
 from firstword.dead import flood
 from firstword.ids import START
@@ -138,6 +138,7 @@ class GatewayService:
         failures = 0
         position = START
         while True:
+            logs.bind(session=session, turn=None, segment=None)
             runner = SessionRunner(
                 session,
                 self._streams,
@@ -162,8 +163,7 @@ class GatewayService:
                 self._untold[session] = max(self._untold.get(session, 0), runner.rev)
                 position = runner.position
                 name, at = type(error).__name__, where(error)
-                log = telemetry.logger()
-                log.warning("session_failed", session=session, error=name, where=at)
+                telemetry.logger().warning("session_failed", error=name, where=at)
                 await pause(failures)
 
     async def _is_ours(self, session: str) -> bool:
@@ -200,6 +200,7 @@ class GatewayService:
             return
         event = m.STATE_LOST
         telemetry.count_error(event.code)
+        telemetry.logger().warning("state_lost", session=session)
         await self._streams.move(keys.audio(session), {"m": codec.pack(event, session)})
         await self._ownership.offer([session])  # whoever owns it lets its keys expire one day
 
