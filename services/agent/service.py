@@ -17,6 +17,7 @@ from firstword.server_look import check_server
 from services.agent.access import Quota, check_exposure, read_origins, read_tokens
 from services.agent.calls import Calls
 from services.agent.doors import MAX_REQUEST_BYTES, Doors
+from services.agent.server_watch import ServerWatch
 from services.agent.sessions import Sessions
 from services.agent.settings import AgentSettings
 from services.agent.speech import SpeechDoor
@@ -38,7 +39,6 @@ PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-PING_S = 2.0
 OPEN_PATHS = ("/ping", "/livez", "/readyz", "/metrics")
 """What needs no token: the page, which asks for one, and what orchestrators ask."""
 
@@ -58,7 +58,7 @@ class AgentService:
         origins = read_origins(settings.cors_origins)
         quota = Quota(settings.max_sessions, settings.max_chars_per_minute)
         self._firstword = Firstword(settings.redis_url)
-        self._redis_problem: str | None = "the server has not answered yet"
+        self._server = ServerWatch(self._firstword)
         self._page = _read_page()
         self._voices = _known_voices()
         open_paths = frozenset((*OPEN_PATHS, *(f"/{path}" for path in self._page)))
@@ -79,7 +79,7 @@ class AgentService:
             self.app(), self._settings.http_host, self._settings.http_port, cancel_when_gone=True
         )
         async with self._firstword:
-            pinging = asyncio.create_task(self._ping())
+            watching = asyncio.create_task(self._server.run())
             await http.start()
             self.address = http.address
             try:
@@ -88,7 +88,7 @@ class AgentService:
                 await stop.wait()
             finally:
                 await http.stop()
-                pinging.cancel()
+                watching.cancel()
             self._sessions.stop()
             await self._calls.stop()
             await self._speech.stop()
@@ -96,9 +96,10 @@ class AgentService:
     def app(self) -> web.Application:
         """Every route of the agent."""
         health = Health()
-        health.add("redis", lambda: self._redis_problem)
+        health.add("redis", lambda: self._server.problem)
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         self._doors.mount(app)
+        app.middlewares.append(self._server.middleware())  # behind the doors: they refuse in words
         add_routes(app, health)
         app.router.add_post("/invocations", self._calls.invocations)
         app.router.add_get("/ws", self._calls.ws)
@@ -114,7 +115,7 @@ class AgentService:
     # -- the rest ---------------------------------------------------------------------------------
 
     async def _healthy(self, _request: web.Request) -> web.Response:
-        healthy = self._redis_problem is None
+        healthy = self._server.problem is None
         return web.json_response(
             {"status": "Healthy" if healthy else "Unhealthy"}, status=200 if healthy else 503
         )
@@ -133,15 +134,6 @@ class AgentService:
         return web.Response(
             body=body, content_type=content_type, charset="utf-8", headers=PAGE_HEADERS
         )
-
-    async def _ping(self) -> None:
-        while True:
-            try:
-                await self._firstword.streams.commands.ping()
-                self._redis_problem = None
-            except Exception as error:  # redis-py raises more kinds than its own
-                self._redis_problem = f"the server does not answer ({type(error).__name__})"
-            await asyncio.sleep(PING_S)
 
 
 def _read_page() -> dict[str, tuple[bytes, str]]:
