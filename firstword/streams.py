@@ -94,12 +94,22 @@ class Streams:
         value = await self._commands.hget(keys.CONFIG, "partitions")
         return None if value is None else int(value)
 
+    async def record(self, partitions: int, **limits: int) -> int:
+        """Record what a segmenter runs with, as far as nothing is recorded; returns the partition
+        count that is. A server that is full takes it, too."""
+        fields = {"partitions": partitions, **limits}
+        words = [word for pair in fields.items() for word in pair]
+        return int(await self.script("record", [keys.CONFIG], words))
+
+    async def workers(self, stage: str) -> int:
+        """How many workers of a stage live: have a lease that is not over by the server's clock."""
+        clocks = await self._commands.everywhere("TIME")
+        now_ms = min(seconds * 1000 + micros // 1000 for seconds, micros in clocks)
+        return int(await self._commands.zcount(keys.workers(stage), now_ms, "+inf"))
+
     async def agree_on_partitions(self, wanted: int) -> None:
         """Record the partition count, or refuse to start beside services that use another."""
-        recorded = await self.partitions()
-        if recorded is None:  # a full server takes no field, but may have it
-            await self._commands.hsetnx(keys.CONFIG, "partitions", wanted)
-            recorded = await self.partitions()
+        recorded = await self.record(wanted)
         if recorded != wanted:
             raise FirstwordError(
                 "partitions_differ",

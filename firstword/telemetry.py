@@ -243,8 +243,9 @@ not_ready = Gauge(
     "firstword_not_ready",
     "1 while a check of /readyz is red: redis (nothing reaches the server), upstream (the "
     "synthesis backend is away or does not speak), engine (it loads, hangs or drains), memory "
-    "(the server has none left for another session), poison (entries that cannot be used come in "
-    "a flood). Looked at with each scrape.",
+    "(the server has none left for another session; agent: for text), partitions (the deployment "
+    "is recorded with another number), poison (entries that cannot be used come in a flood). "
+    "Looked at with each scrape.",
     ["check"],
 )
 loop_late = Histogram(
@@ -312,7 +313,7 @@ LABELS: dict[MetricWrapperBase, tuple[str, ...]] = {
     fenced_commits: _STAGES,
     open_sessions: _STAGES,
     lag: _STAGES,
-    not_ready: ("redis", "upstream", "engine", "memory", "poison"),
+    not_ready: ("redis", "upstream", "engine", "memory", "partitions", "poison"),
 }
 """What the one label of a metric may say, as far as it is known before. All of it exists from the
 start, as zeros: what appears with its first event has no rate of it, and no rule sees it."""

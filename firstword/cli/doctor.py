@@ -90,7 +90,8 @@ async def look_at_redis(url: str | None, partitions: str | None) -> AsyncIterato
         for finding in server_check.findings(facts):
             yield strictly(finding, facts)
         recorded = await insist(streams.partitions, url)
-        yield partitions_agree(recorded, partitions)
+        running = await insist(lambda: streams.workers("segmenter"), url)
+        yield partitions_agree(recorded, partitions, running)
     except FirstwordError as error:
         yield Finding(name, "fatal", error.message, "see that it runs and lets us in")
     finally:
@@ -123,11 +124,17 @@ def strictly(finding: Finding, servers: Sequence[Facts]) -> Finding:
     return finding
 
 
-def partitions_agree(recorded: int | None, wanted: str | None) -> Finding:
-    """Whether the partitions that services are set to are those of the deployment."""
+def partitions_agree(recorded: int | None, wanted: str | None, running: int) -> Finding:
+    """Whether the partitions that services are set to are those of the deployment, in which so many
+    segmenters are running."""
     name = "partitions"
+    if recorded is None and running:
+        told = f"not recorded, though segmenters run ({running}): the server has lost its data"
+        remedy = "look again: they record it within 2 s. If they do not, start one of them again"
+        return Finding(name, "warning", told, remedy)
     if recorded is None:
-        return Finding(name, "ok", "not recorded yet: the first segmenter that starts does it")
+        told = "not recorded, and no segmenter runs: the first that starts does it"
+        return Finding(name, "ok", told)
     if wanted and wanted != str(recorded):
         told = f"the deployment has {recorded}, and {PARTITIONS_VARIABLE}={wanted} is set here"
         remedy = (

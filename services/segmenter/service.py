@@ -23,7 +23,8 @@ STAGE = "segmenter"
 DOOR = "door"
 DRAIN_S = 20.0
 WATCH_S = 2.0
-"""How often the server is asked how much of its memory it uses, and how old what waits is."""
+"""How often the server is asked how much of its memory it uses, how old what waits is, and whether
+what the deployment runs with is still recorded."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +49,7 @@ class SegmenterService:
         self._running: dict[str, _Running] = {}
         self._farewells: set[asyncio.Task[None]] = set()
         self._memory = Memory(settings.memory_limit_share)
+        self._recorded = settings.partitions
         self._ownership = Ownership(
             self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
         )
@@ -57,6 +59,7 @@ class SegmenterService:
         health = Health()
         health.add("redis", self._ownership.problem)
         health.add("memory", self._no_room)
+        health.add("partitions", self._divided)
         health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
@@ -167,10 +170,11 @@ class SegmenterService:
                 await pause(failures)
 
     async def _watch(self) -> None:
-        """Keep `Memory` and the gauges true, as far as the server answers."""
+        """Keep `Memory`, the gauges and the record true, as far as the server answers."""
         while True:
             try:
                 await self._look_at_server()
+                await self._look_at_record()
                 await self._look_at_lag()
             except Exception as error:
                 telemetry.logger().warning("server_unknown", error=type(error).__name__)
@@ -190,6 +194,28 @@ class SegmenterService:
             return None
         return (
             f"the server has used {self._memory.share:.0%} of its memory: new sessions are refused"
+        )
+
+    async def _look_at_record(self) -> None:
+        """Record again what the server has lost, so that nobody starts beside us with another
+        number; somebody may have done so before."""
+        ours, before = self._settings.partitions, self._recorded
+        limits = {"max_queued": self._settings.max_queued}
+        self._recorded = await self._streams.record(ours, **limits)
+        if self._recorded != before:
+            event = "partitions_agree" if self._recorded == ours else "partitions_differ"
+            telemetry.logger().warning(event, recorded=self._recorded, ours=ours)
+
+    def _divided(self) -> str | None:
+        ours, recorded = self._settings.partitions, self._recorded
+        if recorded == ours:
+            return None
+        return (
+            f"this deployment is recorded with {recorded} ingress partitions, and this segmenter "
+            f"has {ours}: the text of one session may go two ways. If {recorded} is right, start "
+            f"this one again with FIRSTWORD_PARTITIONS={recorded}; if {ours} is right, stop the "
+            f"segmenters that have {recorded}, then `firstword redis HSET {keys.CONFIG} partitions "
+            f"{ours}`"
         )
 
     async def _look_at_lag(self) -> None:

@@ -91,18 +91,21 @@ def test_a_server_that_does_not_let_us_in_fails_without_its_password(
 
 
 @pytest.mark.parametrize(
-    ("recorded", "wanted", "level"),
+    ("recorded", "wanted", "running", "level"),
     [
-        (None, None, "ok"),
-        (None, "8", "ok"),
-        (16, None, "ok"),
-        (16, "16", "ok"),
-        (16, "", "ok"),
-        (16, "8", "fatal"),
+        (None, None, 0, "ok"),
+        (None, "8", 0, "ok"),
+        (None, None, 2, "warning"),
+        (16, None, 0, "ok"),
+        (16, "16", 1, "ok"),
+        (16, "", 0, "ok"),
+        (16, "8", 1, "fatal"),
     ],
 )
-def test_partitions_agree_or_not(recorded: int | None, wanted: str | None, level: str) -> None:
-    assert partitions_agree(recorded, wanted).level == level
+def test_partitions_agree_or_not(
+    recorded: int | None, wanted: str | None, running: int, level: str
+) -> None:
+    assert partitions_agree(recorded, wanted, running).level == level
 
 
 # -- the backend ----------------------------------------------------------------------------------
