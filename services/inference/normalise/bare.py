@@ -29,6 +29,12 @@ _FUSED: Final = re.compile(
 _SCHOOL: Final = re.compile(r"[ -](?:levels?|grades?|stars?|students?|teams?|games?|list)\b")
 _EACH: Final = re.compile(r"[ ](?:each|apiece|a|an|per|off|coins?|piece)\b")
 _COIN: Final = re.compile(r"[ ](?:coins?|piece|stamps?|note)\b")
+_WEATHER: Final = re.compile(
+    r"[ ](?:outside|inside|today|tonight|tomorrow|out|here|hoy|mañana|afuera|aujourd'hui|dehors"
+    r"|demain|oggi|fuori|domani|hoje|amanhã|तापमान)(?!\w)"
+)
+_HEATED: Final = re.compile(r"temperat|weather|forecast|oven|horno|four|forno|météo|tempo", re.I)
+_TO_ANOTHER: Final = re.compile(r"[ ](?:to|or|and|a|à|o|ou)[ ]\d{1,3}[ ]?[CF](?!\w)")
 _TEMPERATURE: Final = re.compile(
     r"\d[ ]?°?[ ]?[CF][ ]?(?:[/(–-]|or|and|to|a|à|y|e|et|o|ou|und)[ ]?$"
 )
@@ -79,8 +85,10 @@ def _degrees(found: re.Match[str], language: Language) -> str | None:
     before = _head(found)
     if _is_place(found, language) or is_after_word(found):
         return None
-    is_below = re.search(r"(?:^|[\s(])[-−–]$", before)
-    if is_below or _TEMPERATURE.search(before) or (last and not gap):
+    is_below = re.search(r"(?:^|[\s(])[-−–]$", before) or (last and not gap)
+    near = _TEMPERATURE.search(before) or _WEATHER.match(found.string, found.end())
+    exact = not first.isdecimal() or _HEATED.search(before)
+    if is_below or near or exact or _TO_ANOTHER.match(found.string, found.end()):
         return _measured(first, last, f"°{scale}", language)
     head = before.rstrip(" ~")
     named = re.search(rf"{any_of(language.tables['heat'])}$", head, re.IGNORECASE)

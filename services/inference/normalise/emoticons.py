@@ -9,7 +9,7 @@ from services.inference.normalise.language import Language
 from services.inference.normalise.rules import Rule, ends_text, rule
 
 _END: Final = r"(?=$|[\s.,!?])"
-_LOVED: Final = r"(?=[ ](?:you|u|ya|it|this|that|my|the|your|our)(?!\w))"
+_LOVED: Final = r"(?=[ ](?:you|u|ya|it|this|that|my|the|your|our|[A-Z]\w+)(?!\w))"
 _COMPARED: Final = frozenset("is are was be than of to at if when x n y".split())
 
 
@@ -43,4 +43,4 @@ def _heart(found: re.Match[str], _language: Language) -> str | None:
 
 
 def _love(found: re.Match[str], _language: Language) -> str | None:
-    return "love" if re.search(r"(?:^|\W)(?:I|we|We|they|i)[ ]$", _before(found)) else None
+    return "love" if re.search(r"(?:^|\W)(?:I|i|we|We|they)[ ]$", _before(found)) else None

@@ -30,7 +30,7 @@ def rules(language: Language) -> list[Rule]:
         rule("ds", rf"(?:(\d{{1,9}})[ ]?)?([{''.join(FRACTIONS)}])", _fraction_sign),
         rule("d", r"(\d{1,4})[ -](\d{1,2}/\d{1,2})(?![/\d])", _mixed),
         rule("d", r"(\d{1,4})/(\d{1,4})(?![/\d])", _fraction),
-        rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3})(?![/\d])", _rating),
+        rule("d", r"(\d{1,3}[.,]\d{1,2})/(\d{1,3}(?:[.,]\d)?)(?![/\d]|[.,]\d)", _rating),
     ]
 
 
@@ -96,7 +96,7 @@ def _over(numerator: str, denominator: str, language: Language, word: str = "ove
 
 def _rating(found: re.Match[str], language: Language) -> str:
     """4.5/5."""
-    return language.between(language.number(found[1]), "out_of", language.cardinal(found[2]))
+    return language.between(language.number(found[1]), "out_of", language.number(found[2]))
 
 
 def _fraction(found: re.Match[str], language: Language) -> str | None:
@@ -109,7 +109,8 @@ def _fraction(found: re.Match[str], language: Language) -> str | None:
         return _date(int(numerator), int(denominator), language) or _part(
             numerator, denominator, language
         )
-    is_mark = denominator in _MARKS and is_scored(found, language)
+    stars = language.family == "en" and found.string.startswith(" star", found.end())
+    is_mark = denominator in _MARKS and (stars or is_scored(found, language))
     if numerator == denominator or denominator in _OUT_OF or is_mark:
         return _over(numerator, denominator, language, "out_of")
     said = None

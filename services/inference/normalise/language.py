@@ -30,6 +30,7 @@ _SHORT_DECIMAL: Final = re.compile(r"\d+,\d{2}")
 _NO_NOUNS: Final = frozenset(
     "para como pero sobre hasta desde entre cuando porque según aunque donde hacia "
     "por per con che dal dalla del della nel nella una com mas sem até nas das elas cada esta essa "
+    "más mais più plus menos meno moins "
     "pour par sur dans des les aux que qui est sont era foi fue fra tra alla sulla ella era".split()
 )
 """Words that may stand behind a number and are no noun."""

@@ -39,6 +39,7 @@ def rules(language: Language) -> list[Rule]:
             rf"(?P<sign>{leading}|{codes}){gap}({n}){scale}(?:{DASH}(?P=sign)?({n}){scale})?{per}{end}",
             _in_front,
         ),
+        rule("d", rf"(\d{{1,5}})({leading})(\d\d)(?![\d\w]|[.,]\d)", _inside),
         rule("sl", rf"({leading})[-−]({number(language)})(?![\d.,]\d)", _negative),
         rule(
             "d",
@@ -53,6 +54,13 @@ def _in_front(found: re.Match[str], language: Language) -> str | None:
     if sign[0].isalpha() and is_after_word(found):
         return None
     return _amount(found, language, sign, first, scale, last, last_scale, per)
+
+
+def _inside(found: re.Match[str], language: Language) -> str:
+    """12€50."""
+    names = language.table("currencies")[found[2]]
+    mark = language.tables["decimal"]
+    return _exact(f"{found[1]}{mark}{found[3]}", names, language, one=False)
 
 
 def _negative(found: re.Match[str], language: Language) -> str | None:

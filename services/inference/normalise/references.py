@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from services.inference.normalise.language import Language
-from services.inference.normalise.numbers import up_to
+from services.inference.normalise.numbers import up_to, version
 from services.inference.normalise.rules import Rule, any_of, rule
 
 _STATES: Final = frozenset(
@@ -29,7 +29,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", r"(7[0-8]7)-(\d00|8|9|10)(ER|LR|F)?(?!\w)", _aircraft),
         rule(
             "d",
-            r"(\d{1,4})((?:\([a-zA-Z]\)|\(\d{1,2}\)(?=\([a-zA-Z]\))|(?<=\))\(\d{1,2}\)){1,4})",
+            r"(\d{1,4}(?:\.\d{1,3}){0,4})((?:\([a-zA-Z]\)|\(\d{1,2}\)(?=\([a-zA-Z]\))|(?<=\))\(\d{1,2}\)){1,4})",
             _paragraph,
         ),
     ]
@@ -37,7 +37,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", r"(\d{1,3})\.{1,3}(?=(?:[KQRBN]?[a-h]?x?[a-h][1-8]|O-O)(?![\w@]|\.\w))", _move)
     )
     books = any_of(language.table("books"))
-    chapter = r"(\d{1,3})[ ]?[:：][ ]?(\d{1,3})(?:[-–](\d{1,3}))?(?![:\d])"
+    chapter = r"(\d{1,3})[ ]?[:：][ ]?(\d{1,3})(?:[-–](\d{1,3}))?(?![:\d]|[ ]?[aApP]\.?[mM](?!\w))"
     gap = "[ ]" if language.spaced else "[ ]?"
     ordered.append(rule("ld", rf"([123][ ])?({books}){gap}{chapter}", _verse))
     ordered.append(rule("d", r"(\d{1,3}):(\d{1,3})[-–](\d{1,3})(?![:\d])", _verses))
@@ -93,7 +93,7 @@ def _paragraph(found: re.Match[str], language: Language) -> str:
     said = [
         language.cardinal(step) if step.isdecimal() else language.letters(step) for step in steps
     ]
-    number = language.cardinal(found[1])
+    number = version(found[1], language)
     if language.family == "en" and re.fullmatch("[1-9]0[1-9]", found[1]):  # 401(k)
         number = f"{language.cardinal(found[1][0])} oh {language.cardinal(found[1][2])}"
     return " ".join([number, *said])

@@ -21,6 +21,8 @@ _ENDS: Final = re.compile(
     r"$|[,.;:)!?]|[ ][-–]"
     r"|[ ](?:to|at|and|or|until|works?|is|à|au|et|ou|al?|alle|y|e|o|às|ao|até)(?!\w)"
 )
+_ELIDED: Final = re.compile(r"(?:^|[\s(])(?:l|all|dall|dell|nell)'$", re.IGNORECASE)
+"""L'8/5; of most fractions one speaks without it."""
 _IN: Final = re.compile(
     r"(?:^|[\s(])(?:in|of|since|until|by|from|to|late|early|mid|last|next|this)[ -]$"
 )
@@ -58,16 +60,27 @@ def _day(found: re.Match[str], language: Language) -> str | None:
     day, month = found.groups()[::-1] if month_first else found.groups()
     if not (1 <= int(month) <= 12 and 1 <= int(day) <= 31) or found[0] in _NO_DATES:
         return None
-    is_sure = _is_behind(_weekdays(language), found)
-    is_sure = is_sure or _is_last(language, found)
-    if not is_sure and _OF.match(found.string, found.end()):
-        return None
-    if not is_sure and _is_behind(language.tables["dated"], found):
-        is_sure = found[0] not in _COMMON_PARTS or bool(_ENDS.match(found.string, found.end()))
+    elided = language.family == "it" and _ELIDED.search(_before(found)) is not None
     can_be_part = int(day) < 13 or (month_first and int(day) in _DIVIDED_IN)
-    if not is_sure and can_be_part:
+    is_part = _OF.match(found.string, found.end()) or (
+        can_be_part and not _is_dated(found, language)
+    )
+    if is_part and not elided and not _is_certain(found, language):
         return None
-    return say(None, language.tables["months"][int(month) - 1], day, None, language)
+    return say(None, language.tables["months"][int(month) - 1], day, None, language, elided=elided)
+
+
+def _is_certain(found: re.Match[str], language: Language) -> bool:
+    """Behind a weekday, and the second of `from 5/6 to 5/9`."""
+    return _is_behind(_weekdays(language), found) or _is_last(language, found)
+
+
+def _is_dated(found: re.Match[str], language: Language) -> bool:
+    """Due 5/6; le 3/4, but not le 3/4 temps; by 6/1."""
+    if _is_behind(language.tables["dated"], found):
+        return found[0] not in _COMMON_PARTS or bool(_ENDS.match(found.string, found.end()))
+    is_improper = int(found[1]) > int(found[2])
+    return language.family == "en" and is_improper and _before(found, 4).lower() == " by "
 
 
 def _weekdays(language: Language) -> list[str]:

@@ -24,6 +24,7 @@ _ADJECTIVE: Final = re.compile(
     r"|away|if|but|so|than|that|before|after|then|less|more)\b)[a-z]{2}"
 )
 """What stands behind a unit and is its noun."""
+_MODEL: Final = re.compile(r"[A-Z]-$")
 _NO_LENGTHS: Final = frozenset("mg g kg ml mL cl l L oz lb µg mcg min h W kW V GB MB TB".split())
 """So many times that amount: 2 x 500 mg."""
 
@@ -129,6 +130,8 @@ def each(unit: str, language: Language) -> str:
 
 def _measure(found: re.Match[str], language: Language) -> str | None:
     first, last, unit, per = found.groups()
+    if unit == "s" and _MODEL.search(found.string[max(0, found.start() - 6) : found.start()]):
+        return _plural(language.number(first)) if language.family == "en" else None
     singular, plural, gender = names_of(unit, language)
     said = language.number(first, gender)
     if last:
@@ -146,6 +149,13 @@ def _measure(found: re.Match[str], language: Language) -> str | None:
         said += "."
     # un'ora
     return re.sub("^una (?=[aeiou])", "un'", said) if language.family == "it" else said
+
+
+def _plural(name: str) -> str:
+    """The fifty twos of B-52s."""
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("x") else f"{name}s"
 
 
 def _is_adjective(found: re.Match[str], language: Language) -> bool:
