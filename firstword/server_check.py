@@ -17,6 +17,8 @@ _LEVELS: tuple[Level, ...] = ("ok", "note", "warning", "fatal")
 SAFE_POLICY = "noeviction"
 OLDEST_REDIS = (6, 2)
 OLDEST_VALKEY = (7, 2)
+FULL_SHARE = 0.8
+"""From this share of its memory on, segmenters refuse new sessions, if not set otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,14 @@ def findings(servers: Sequence[Facts]) -> list[Finding]:
 def may_evict(servers: Sequence[Facts]) -> bool:
     """Whether one of the servers may evict keys when it is full, as far as they say."""
     return any(_policy(facts) not in ("", SAFE_POLICY) for facts in servers)
+
+
+def refuses_writes(info: Mapping[str, Any]) -> bool:
+    """Whether a server whose `INFO memory` this is refuses to take anything: it has used up what it
+    may, and found nothing that it may evict, as it looks for that before it answers."""
+    limit = int(info.get("maxmemory", 0))
+    counted = int(info.get("used_memory", 0)) - int(info.get("mem_not_counted_for_evict", 0))
+    return bool(limit) and counted > limit
 
 
 def _version(facts: Facts) -> Finding:
@@ -96,9 +106,20 @@ def _eviction(facts: Facts) -> Finding:
 def _memory_limit(facts: Facts) -> Finding:
     if "maxmemory" not in facts.info:
         return Finding("memory_limit", "note", "the server does not say how much memory it may use")
-    limit = int(facts.info["maxmemory"])
+    limit, used = int(facts.info["maxmemory"]), int(facts.info.get("used_memory", 0))
+    share = f"{used / 1e6:,.1f} of {limit / 1e6:,.1f} MB are used"
+    remedy = (
+        "give it more memory: `firstword redis CONFIG SET maxmemory BYTES`, and in its "
+        "configuration; more in the entry FirstwordRedisFull of docs/RUNBOOK.md"
+    )
+    if refuses_writes(facts.info):
+        told = f"the server is full, {share}: it refuses all text, and speaks what it took before"
+        return Finding("memory_limit", "warning", told, remedy)
+    if limit and used >= FULL_SHARE * limit:
+        told = f"{share}: from {FULL_SHARE:.0%} on (FIRSTWORD_MEMORY_LIMIT_SHARE) new sessions are "
+        return Finding("memory_limit", "warning", f"{told}refused", remedy)
     if limit:
-        return Finding("memory_limit", "ok", f"{limit // 1_000_000} MB")
+        return Finding("memory_limit", "ok", share)
     told = (
         "the server has no memory limit: new sessions are never refused before it is out of memory"
     )

@@ -21,7 +21,7 @@ from firstword.ids import START
 from firstword.messages import Audio, Ingress
 from firstword.poison import Flood
 from firstword.redis_client import Address, Client
-from firstword.server_check import Facts
+from firstword.server_check import Facts, refuses_writes
 
 BLOCK_MS = 1000
 COMMAND_TIMEOUT_S = 2.0
@@ -123,6 +123,11 @@ class Streams:
         found = await self._commands.everywhere("INFO", "memory")
         limited = [info for info in found if info.get("maxmemory")]
         return max((info["used_memory"] / info["maxmemory"] for info in limited), default=0.0)
+
+    async def refuses_text(self) -> bool:
+        """Whether the server, or a node of the cluster, is so full that it takes no text; False
+        where it does not say."""
+        return any(map(refuses_writes, await self._told("INFO", "memory")))
 
     async def evicted_keys(self) -> int:
         """Keys that the server, or a cluster's nodes, deleted to make room since they began."""

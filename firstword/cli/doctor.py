@@ -15,7 +15,7 @@ from firstword.cli import loop, stack
 from firstword.cli.asked import asked
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
-from firstword.server_check import Facts, Finding, Level
+from firstword.server_check import Facts, Finding, Level, refuses_writes
 from firstword.server_errors import insist, without_password
 from firstword.streams import Streams
 
@@ -117,7 +117,10 @@ async def _reach(streams: Streams, url: str) -> Finding:
 def strictly(finding: Finding, servers: Sequence[Facts]) -> Finding:
     """A policy that deletes sessions which are being spoken fails. Services only warn of it: they
     must not stay away because of a setting. One that deletes by expiry may be the only one to have.
+    A server that takes no text fails, too, though services can start on it, and must.
     """
+    if finding.name == "memory_limit" and any(map(refuses_writes, (f.info for f in servers))):
+        return replace(finding, level="fatal")
     policies = [facts.info.get("maxmemory_policy") or "" for facts in servers]
     if finding.name == "eviction_policy" and any(p.startswith("allkeys-") for p in policies):
         return replace(finding, level="fatal")

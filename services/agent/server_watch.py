@@ -1,8 +1,10 @@
-"""Whether the Redis server answers: for `/readyz`, and so that callers need not wait to be told."""
+"""Whether the Redis server answers, and takes what callers say: for `/readyz`, and so that callers
+need not wait to be told."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -16,16 +18,25 @@ LOOK_S: Final = 2.0
 ANSWER_S: Final = 1.0
 """So long a server that did not answer last time is given, while a caller waits."""
 
+FULL: Final = (
+    "the server has used up its memory: it takes no text, and callers get `busy`. Give it more: "
+    "`firstword redis CONFIG SET maxmemory BYTES`"
+)
 _NEED_IT: Final = ("/invocations", "/ws", "/v1/audio/speech", "/v1/sessions/")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ServerWatch:
-    """Asks the server every two seconds; `problem` says why it is no use now, None when it is."""
+    """Asks the server every two seconds; `problem` says why it is no use now, None when it is.
+
+    `full` says why it takes no text. Then callers are refused by what they want to write: one who
+    only listens is served, and the next who writes may find room.
+    """
 
     def __init__(self, firstword: Firstword) -> None:
         self.problem: str | None = "the server has not answered yet"
+        self.full: str | None = None
         self._firstword = firstword
         self._error: Exception = TimeoutError()
         self._looking: asyncio.Task[None] | None = None
@@ -35,6 +46,8 @@ class ServerWatch:
         try:
             while True:
                 await asyncio.wait({self._look()})
+                if self.problem is None:
+                    await self._look_at_memory()
                 await asyncio.sleep(LOOK_S)
         finally:
             if self._looking is not None:
@@ -64,6 +77,12 @@ class ServerWatch:
             return await handler(request)
 
         return guard
+
+    async def _look_at_memory(self) -> None:
+        # Of a cluster it asks all nodes: one that is away is no reason to refuse callers.
+        with contextlib.suppress(Exception):
+            takes_none = await self._firstword.streams.refuses_text()
+            self.full = FULL if takes_none else None
 
     def _look(self) -> asyncio.Task[None]:
         """The look that is under way, else a new one."""

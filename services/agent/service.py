@@ -97,6 +97,7 @@ class AgentService:
         """Every route of the agent."""
         health = Health()
         health.add("redis", lambda: self._server.problem)
+        health.add("memory", lambda: self._server.full)
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         self._doors.mount(app)
         app.middlewares.append(self._server.middleware())  # behind the doors: they refuse in words

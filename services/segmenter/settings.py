@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS
+from firstword.server_check import FULL_SHARE
 from firstword.settings import setting
 from services.segmenter.core import SegmenterOptions
 from services.segmenter.options import WAIT_S
@@ -93,7 +94,7 @@ class SegmenterSettings:
         minimum=1,
     )
     memory_limit_share: float = setting(
-        0.8,
+        FULL_SHARE,
         "FIRSTWORD_MEMORY_LIMIT_SHARE",
         "share of the server's maxmemory in use from which on new sessions are refused",
         minimum=0.1,

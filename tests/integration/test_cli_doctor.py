@@ -74,6 +74,25 @@ def test_a_server_that_deletes_sessions_which_speak_fails(
     assert ("noeviction" in found[2]["remedy"]) == (level != "ok")
 
 
+def test_a_server_that_is_full_fails_with_what_is_used_and_what_to_do(
+    redis_url: str, capsys: Capture
+) -> None:
+    with redis.Redis.from_url(redis_url) as link:
+        before = link.config_get("maxmemory")["maxmemory"]
+        used = link.info("memory")["used_memory"]
+        link.config_set("maxmemory", used // 2)
+        try:
+            status, found = doctor(capsys, "--only", "redis", "--redis", redis_url)
+        finally:
+            link.config_set("maxmemory", before)
+    by_name = {finding["name"]: finding for finding in found}
+    full = by_name["memory_limit"]
+    assert (status, full["level"], full["message"][:18]) == (1, "fatal", "the server is full")
+    assert f" of {used // 2 / 1e6:,.1f} MB are used" in full["message"]
+    assert "CONFIG SET maxmemory" in full["remedy"]
+    assert by_name["eviction_policy"]["level"] == "ok"
+
+
 @pytest.mark.parametrize("url", [[], ["--redis", "gopher://hole"]])
 def test_no_server_fails_with_what_to_do(url: list[str], capsys: Capture) -> None:
     status, found = doctor(capsys, "--only", "redis", *url)

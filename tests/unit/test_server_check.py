@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from firstword.server_check import Facts, Finding, findings, may_evict
+from firstword.server_check import Facts, Finding, findings, may_evict, refuses_writes
 
 GOOD = {
     "redis_version": "7.2.4",
@@ -76,6 +76,33 @@ def test_the_policy_that_only_config_tells() -> None:
 @pytest.mark.parametrize(("limit", "level"), [(1_000_000, "ok"), (0, "note"), (None, "note")])
 def test_the_memory_limit(limit: int | None, level: str) -> None:
     assert found("memory_limit", facts(maxmemory=limit)).level == level
+
+
+@pytest.mark.parametrize(
+    ("used", "uncounted", "level", "says"),
+    [
+        (1_250_000, 0, "ok", "1.2 of 100.0 MB are used"),
+        (79_999_999, 0, "ok", "80.0 of 100.0 MB are used"),
+        (80_000_000, 0, "warning", "80.0 of 100.0 MB are used: from 80% on"),
+        (100_000_000, 0, "warning", "new sessions are refused"),
+        (101_000_000, 1_000_000, "warning", "new sessions are refused"),
+        (101_000_000, 0, "warning", "the server is full, 101.0 of 100.0 MB are used: it refuses"),
+    ],
+)
+def test_how_much_of_it_is_used(used: int, uncounted: int, level: str, says: str) -> None:
+    server = facts(
+        maxmemory=100_000_000, used_memory=used, mem_not_counted_for_evict=uncounted or None
+    )
+    finding = found("memory_limit", server)
+    assert finding.level == level
+    assert says in finding.message
+    assert ("CONFIG SET maxmemory" in finding.remedy) == (level != "ok")
+    assert refuses_writes(server.info) == ("is full" in finding.message)
+
+
+def test_a_server_without_a_limit_refuses_nothing() -> None:
+    assert not refuses_writes({"maxmemory": 0, "used_memory": 10**12})
+    assert not refuses_writes({})
 
 
 @pytest.mark.parametrize(
