@@ -34,11 +34,12 @@ _FADE_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What `trim` left, how many samples it cut in front, and where in it the last sound ends."""
+    """What `trim` left, how many samples it cut in front, and where in it something is heard: from
+    which sample on, to before which, one after the other."""
 
     samples: Samples
     lead: int
-    sound_end: int
+    sounds: tuple[tuple[int, int], ...]
 
 
 def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
@@ -51,11 +52,13 @@ def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
     power = np.square(samples[: count * window].reshape(count, window)).mean(axis=1)
     loud = np.flatnonzero(power > 10 ** (SILENCE_DBFS / 10))
     if loud.size == 0:
-        return Trimmed(samples[:0], 0, 0)
+        return Trimmed(samples[:0], 0, ())
     start = max(0, int(loud[0]) * window - round(LEAD_S * rate))
     sound_end = (int(loud[-1]) + 1) * window
     end = min(len(samples), sound_end + round(pause_s * rate))
-    return Trimmed(_faded(samples[start:end], round(_FADE_S * rate)), start, sound_end - start)
+    runs = np.split(loud, np.flatnonzero(np.diff(loud) > 1) + 1)
+    sounds = [(int(r[0]) * window - start, (int(r[-1]) + 1) * window - start) for r in runs]
+    return Trimmed(_faded(samples[start:end], round(_FADE_S * rate)), start, tuple(sounds))
 
 
 def _faded(samples: Samples, length: int) -> Samples:

@@ -21,7 +21,7 @@ from services.inference.pieces import LIMIT, Piece, cut
 from services.inference.synthesizer import Audio, Prepared, Samples, SynthesisError, Utterance
 from services.inference.text import Pronouncer, clean, is_speakable
 from services.inference.vocabulary import symbols
-from services.inference.word_times import joined
+from services.inference.word_times import heard_begin, heard_end, joined
 
 SAMPLE_RATE: Final = 24_000
 SAMPLES_PER_FRAME: Final = 600
@@ -133,17 +133,24 @@ def to_audio(work: Work, samples: Samples, frames: Frames) -> Audio:
 def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
     """When each word sounds, in seconds of the trimmed samples.
 
-    The model gives the last sounds of a sentence the silence behind them as well: no word
-    ends after the last sound.
+    The model knows to a frame or two when sounds change, not where in a pause the silence is.
     """
     ends = np.cumsum(frames) * SAMPLES_PER_FRAME - trimmed.lead  # of token 0, which is padding, on
+    sounds = trimmed.sounds
+    sound_end = sounds[-1][1] if sounds else 0
 
     def seconds(sample: float) -> float:
-        return round(min(max(int(sample), 0), trimmed.sound_end) / SAMPLE_RATE, 3)
+        return round(min(max(int(sample), 0), sound_end) / SAMPLE_RATE, 3)
 
     def begin(symbol: int) -> float:
         """Of a word: its first sound swells in the second half of the space before it."""
         space = frames[symbol] if piece.phonemes[symbol - 1 : symbol] == " " else 0
-        return seconds(ends[symbol] - space * SAMPLES_PER_FRAME / 2)
+        return float(ends[symbol] - space * SAMPLES_PER_FRAME / 2)
 
-    return joined((w.start, w.end, begin(w.first), seconds(ends[w.past])) for w in piece.words)
+    timed, before = [], 0.0
+    for word in piece.words:
+        end = float(ends[word.past])
+        begins = heard_begin(sounds, begin(word.first), before, end)
+        timed.append((word.start, word.end, seconds(begins), seconds(heard_end(sounds, end))))
+        before = end
+    return joined(timed)

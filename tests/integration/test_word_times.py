@@ -1,4 +1,4 @@
-"""Word times against what is heard: the energy of the real voice, in English and in Spanish."""
+"""Word times against what is heard: the energy of the real voice, nine voices in five languages."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ TOLERANCE_S = 0.06
 WINDOW_S = 0.01
 QUIET_DB = 30
 """Below the loudest 10 ms: nothing is said there."""
+FADED_DB = 40
+"""The same of a last sound, which nothing hurries: a vowel fades for a tenth of a second."""
 
 
 def spoken(text: str, voice: str, lang: str) -> tuple[npt.NDArray[np.float32], Words]:
@@ -30,12 +32,14 @@ def spoken(text: str, voice: str, lang: str) -> tuple[npt.NDArray[np.float32], W
     return audio.samples, joined(audio.words)
 
 
-def pauses(samples: npt.NDArray[np.float32], least_s: float = 0.03) -> list[tuple[float, float]]:
+def pauses(
+    samples: npt.NDArray[np.float32], quiet_db: float = QUIET_DB, least_s: float = 0.03
+) -> list[tuple[float, float]]:
     """Where it is quiet for a while: begin and end in seconds, the ends of the audio included."""
     window = round(WINDOW_S * kokoro().sample_rate)
     count = len(samples) // window
     power = np.square(samples[: count * window].reshape(count, window)).mean(axis=1)
-    quiet = 10 * np.log10(power + 1e-12) < 10 * np.log10(power.max()) - QUIET_DB
+    quiet = 10 * np.log10(power + 1e-12) < 10 * np.log10(power.max()) - quiet_db
     edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(int)))
     found = [(a * WINDOW_S, b * WINDOW_S) for a, b in edges.reshape(-1, 2)]
     return [(a, b) for a, b in found if b - a >= least_s]
@@ -47,6 +51,15 @@ def pauses(samples: npt.NDArray[np.float32], least_s: float = 0.03) -> list[tupl
         ("af_heart", "en-us", "Bananas, apples, $5, tomatoes.", (0, 1, 2)),
         ("am_adam", "en-us", "Sunday, Monday, $5, goodbye.", (1, 2)),
         ("ef_dora", "es", "Bananas, peras, 21 €, tomates.", (0, 2)),
+        ("bf_emma", "en-gb", "Carrots, potatoes, £20, onions.", (0, 1)),
+        ("bm_george", "en-gb", "Oxford, Cambridge, 1066, London.", (0, 1, 2)),
+        ("af_bella", "en-us", "Tokyo, Paris, NASA, Boston.", (0,)),
+        ("af_nicole", "en-us", "Bread, butter, 12%, cheese.", (0, 1, 2)),
+        ("em_alex", "es", "Rojo, verde, 15:30, negro.", (1,)),
+        ("if_sara", "it", "Banane, patate, 20 €, limoni.", (0,)),
+        ("ff_siwis", "fr-fr", "Bananes, tomates, 21 €, carottes.", (0, 1, 2)),
+        ("pf_dora", "pt-br", "Bananas, batatas, 20 €, tomates.", (2,)),
+        ("hf_alpha", "hi", "केला, टमाटर, 20, आलू.", (0, 1, 2)),
     ],
 )
 def test_words_end_and_begin_where_the_voice_pauses(
@@ -54,17 +67,22 @@ def test_words_end_and_begin_where_the_voice_pauses(
 ) -> None:
     """At a comma the voice is silent: there it is heard when a word ends and the next begins.
 
-    `heard`: the commas at which this voice makes a pause that can be measured.
+    `heard`: the commas at which this voice makes a pause that can be measured. At the others there
+    is none anywhere near.
     """
     samples, words = spoken(text, voice, lang)
     assert [text[start:end] for start, end, _, _ in words] == text.rstrip(".").split(", ")
     silences = pauses(samples)
-    for index in heard:
+    for index in range(len(words) - 1):
         ends, begins = words[index][3], words[index + 1][2]
+        if index not in heard:
+            near = (ends - TOLERANCE_S, begins + TOLERANCE_S)
+            assert not [a for a, b in silences if a < near[1] and near[0] < b]
+            continue
         pause = min(silences, key=lambda pause: abs(pause[0] - ends) + abs(pause[1] - begins))
         assert pause[0] == pytest.approx(ends, abs=TOLERANCE_S), f"the end of word {index}"
         assert pause[1] == pytest.approx(begins, abs=TOLERANCE_S), f"the begin of word {index + 1}"
-    assert pauses(samples)[-1][0] == pytest.approx(words[-1][3], abs=TOLERANCE_S)
+    assert pauses(samples, FADED_DB)[-1][0] == pytest.approx(words[-1][3], abs=TOLERANCE_S)
 
 
 def test_a_mixture_is_a_voice_of_its_own_between_the_two() -> None:

@@ -30,7 +30,7 @@ def test_silence_is_cut_to_a_lead_and_a_pause() -> None:
     trimmed = trim(np.concatenate([silence(0.3), sine(1), silence(0.6)]), RATE, 0.2)
     assert trimmed.lead == round(0.27 * RATE)
     assert len(trimmed.samples) == round(1.23 * RATE)
-    assert trimmed.sound_end == round(1.03 * RATE)
+    assert trimmed.sounds == ((round(0.03 * RATE), round(1.03 * RATE)),)
 
 
 def test_no_more_pause_than_there_is() -> None:
@@ -122,3 +122,13 @@ def test_a_resampled_tone_keeps_its_pitch() -> None:
     spectrum = np.abs(np.fft.rfft(np.frombuffer(pcm, "<i2")))
     assert len(pcm) == 32_000
     assert int(spectrum.argmax()) == 1000
+
+
+def test_where_something_is_heard_is_told() -> None:
+    """From one silence to the next, in the trimmed samples."""
+    trimmed = trim(
+        np.concatenate([silence(0.2), sine(0.5), silence(0.1), sine(0.3), silence(0.2)]), RATE, 0
+    )
+    assert trimmed.sounds == tuple(
+        (round(first * RATE), round(past * RATE)) for first, past in ((0.03, 0.53), (0.63, 0.93))
+    )
