@@ -8,17 +8,22 @@ from importlib import metadata
 
 from packaging.markers import Marker
 
-from tools.image_requirements import ADDITIONS, FOLDER, IMAGES
+from tools.image_requirements import ADDITIONS, FOLDER, IMAGES, PYTHON
 
 _PIN = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; (.+?))? \\$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _IMAGE = {
     "implementation_name": "cpython",
+    "implementation_version": f"{PYTHON}.0",
+    "os_name": "posix",
     "platform_machine": "x86_64",
     "platform_python_implementation": "CPython",
-    "python_full_version": "3.12.0",
+    "platform_system": "Linux",
+    "python_full_version": f"{PYTHON}.0",
+    "python_version": PYTHON,
     "sys_platform": "linux",
 }
+"""What markers are asked about: the images, whatever runs this."""
 
 # Of the images for CUDA, and nowhere else: what their metadata say cannot be looked up here.
 _NVIDIA = "NVIDIA's own (proprietary)"
@@ -72,7 +77,10 @@ class Package:
 
     @property
     def licence(self) -> str:
-        """As its metadata declare it, by the SPDX name where that is clear."""
+        """As its metadata declare it, by the SPDX name where that is clear.
+
+        Raises PackageNotFoundError where it is not installed: some need the images' Python.
+        """
         if self.name.startswith("nvidia-"):
             return _NVIDIA
         if self.name in _NOT_INSTALLED:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
-from tools.image_requirements import FREE, IMAGES
+from tools.image_requirements import FREE, IMAGES, PYTHON
 from tools.packages import all_packages
 
 PAGE = Path(__file__).resolve().parent.parent / "THIRD_PARTY.md"
@@ -31,5 +34,24 @@ def renewed(page: str) -> str:
     return f"{before}{BEGIN}{rows()}{END}{after}"
 
 
+def recorded(page: str) -> dict[tuple[str, str], str]:
+    """The licences in the table, by package and version: what was declared when it was made."""
+    _, _, rest = page.partition(BEGIN)
+    table, _, _ = rest.partition(END)
+    found = re.findall(r"^\| (\S+) \| (\S+) \| (.+?) \| ", table, re.MULTILINE)
+    return {(name, version): licence for name, version, licence in found}
+
+
+def main() -> None:
+    try:
+        page = renewed(PAGE.read_text("utf-8"))
+    except PackageNotFoundError as error:
+        sys.exit(
+            f"{error.name} is not installed here, so that its licence cannot be looked up: install "
+            f"everything with Python {PYTHON}, which the images have (make install)"
+        )
+    PAGE.write_text(page, "utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text("utf-8")), "utf-8")
+    main()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging import markers
 
 from deploy.docker.check_weights import problems
 from deploy.docker.service import SERVICES
@@ -244,7 +245,6 @@ def test_the_page_of_licences_is_as_it_would_be_made() -> None:
     assert page == renewed(page), "python -m tools.third_party"
 
 
-@NEEDS_PACKAGES
 @pytest.mark.parametrize("name", [*IMAGES, *ADDITIONS])
 def test_a_bill_of_materials_names_everything_once(name: str) -> None:
     from tools.sbom import bill
@@ -256,6 +256,57 @@ def test_a_bill_of_materials_names_everything_once(name: str) -> None:
     assert "pkg:pypi/redis@" in " ".join(references)
     assert all(each["licenses"] for each in told["components"])
     assert bill(name) == told, "the same input makes the same document"
+
+
+AWAY = "aws-sdk-sagemaker-runtime-http2"
+
+
+@pytest.fixture
+def on_an_older_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What needs a newer Python is not installed, and markers left to themselves tell of that."""
+    found = metadata.metadata
+
+    def look(name: str) -> metadata.PackageMetadata:
+        if name == AWAY:
+            raise metadata.PackageNotFoundError(name)
+        return found(name)
+
+    older: dict[str, Any] = {**markers.default_environment(), "os_name": "nt"}
+    older.update(python_version="3.11", python_full_version="3.11.2", platform_system="Windows")
+    monkeypatch.setattr(metadata, "metadata", look)
+    monkeypatch.setattr(markers, "default_environment", lambda: older)
+
+
+def test_a_bill_of_materials_is_the_same_on_an_older_python(
+    request: pytest.FixtureRequest,
+) -> None:
+    from tools.packages import of_image
+    from tools.sbom import bill, component
+
+    before = bill("tts_gateway")
+    request.getfixturevalue("on_an_older_python")
+    assert bill("tts_gateway") == before
+    [away] = [each for each in of_image("tts_gateway") if each.name == AWAY]
+    assert component(away)["licenses"] == [{"license": {"name": "Apache-2.0"}}]
+
+
+@pytest.mark.usefixtures("on_an_older_python")
+def test_what_cannot_be_looked_up_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tools import sbom, third_party
+
+    monkeypatch.setattr(sbom, "_recorded", dict)
+    sbom.main(tmp_path)
+    told = json.loads((tmp_path / "tts_gateway.cdx.json").read_text("utf-8"))
+    [away] = [each for each in told["components"] if each["name"] == AWAY]
+    assert away["licenses"] == []
+    assert away["properties"][-1]["name"] == sbom.UNKNOWN
+    said = capsys.readouterr().err
+    assert AWAY in said
+    assert "Python 3.12" in said
+    with pytest.raises(SystemExit, match=rf"{AWAY} is not installed here.*Python 3\.12"):
+        third_party.main()
 
 
 def test_torch_in_an_image_is_the_one_that_is_tested() -> None:
