@@ -40,10 +40,10 @@ Fields = MutableMapping[str, Any]
 def configure(service: str, level: str = "INFO") -> None:
     """From now on all that this process says on standard output is lines of JSON: time, level,
     event, service and the fields of the event. Raises SettingsError for a level that is none."""
-    if level.upper() not in LEVELS:
-        problem = f"{LEVEL_VARIABLE}={level!r}: must be one of {', '.join(LEVELS)}"
-        raise SettingsError([problem])
-    number = logging.getLevelNamesMapping()[level.upper()]
+    try:
+        number = level_of(level)
+    except ValueError as error:
+        raise SettingsError([f"{LEVEL_VARIABLE}={level!r}: {error}"]) from None
     out = sys.stdout
     common = _common(service)
     structlog.configure(
@@ -55,6 +55,13 @@ def configure(service: str, level: str = "INFO") -> None:
     _hear_libraries(number, out, common)
     _hear_what_nobody_caught()
     sys.stdout, sys.stderr = _Printed("stdout"), _Printed("stderr")
+
+
+def level_of(name: str) -> int:
+    """The level, as `logging` numbers it. Raises ValueError for a name that is none."""
+    if name.upper() not in LEVELS:
+        raise ValueError(f"must be one of {', '.join(LEVELS)}")
+    return logging.getLevelNamesMapping()[name.upper()]
 
 
 def logger() -> Any:

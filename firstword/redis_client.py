@@ -24,6 +24,11 @@ from firstword.errors import FirstwordError
 PATIENCE_S: Final = 2.5
 """No attempt begins later than this: what fails at once gets several, what times out one more."""
 
+RULE: Final = (
+    "a Redis URL is like redis://host:6379, with TLS rediss://user:password@host:6379; in a "
+    "password write / # ? @ as %2F %23 %3F %40"
+)
+
 _AWAY = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,
@@ -38,16 +43,19 @@ _AWAY = (
 class Address:
     """Where the URL leads. A cluster may be named by several nodes, `redis://a:6379,b:6379`.
 
-    Raises ValueError if it is no Redis URL.
+    Raises ValueError if it is no Redis URL, without a word of it: it may hold a password.
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        login, at, hosts = parts.netloc.rpartition("@")
-        self.urls = [
-            urlunsplit(parts._replace(netloc=f"{login}{at}{host}")) for host in hosts.split(",")
-        ]
-        self._parsed = [parse_url(each) for each in self.urls]
+        try:
+            parts = urlsplit(url)
+            login, at, hosts = parts.netloc.rpartition("@")
+            self.urls = [
+                urlunsplit(parts._replace(netloc=f"{login}{at}{host}")) for host in hosts.split(",")
+            ]
+            self._parsed = [parse_url(each) for each in self.urls]
+        except ValueError:
+            raise ValueError(RULE) from None
         self._cluster: bool | None = None
         self._asking = asyncio.Lock()
 
@@ -83,6 +91,11 @@ class Address:
                 "give the one to use",
             )
         return found
+
+
+def check_url(url: str) -> None:
+    """Raises ValueError if it is no Redis URL."""
+    Address(url)
 
 
 class Client(AsyncCoreCommands):

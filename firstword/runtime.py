@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -15,13 +16,14 @@ from typing import Any, TypeVar
 from aiohttp import HttpVersion11, web, web_urldispatcher
 from aiohttp.http_exceptions import HttpProcessingError
 
-from firstword import logs, settings, telemetry, tracing
+from firstword import logs, settings, telemetry, tracing, variables
 from firstword.errors import FirstwordError
 from firstword.loop_watch import LoopWatch
 
 T = TypeVar("T")
 
 Check = Callable[[], str | None]
+PRINT_SETTINGS = "--print-settings"
 
 
 class Health:
@@ -78,11 +80,18 @@ def add_routes(app: web.Application, health: Health) -> None:
 class HttpServer:
     """An aiohttp application on an address; port 0 picks a free one. `address` is host:port.
 
-    With `cancel_when_gone`, the handler of a caller who hangs up is cancelled at once.
+    With `cancel_when_gone`, the handler of a caller who hangs up is cancelled at once. `word`: of
+    the variables that say host and port, FIRSTWORD_{word}_HOST and …_PORT.
     """
 
     def __init__(
-        self, app: web.Application, host: str, port: int, *, cancel_when_gone: bool = False
+        self,
+        app: web.Application,
+        host: str,
+        port: int,
+        *,
+        cancel_when_gone: bool = False,
+        word: str = "",
     ) -> None:
         self._runner = web.AppRunner(
             app,
@@ -92,18 +101,41 @@ class HttpServer:
         )
         self._host = host
         self._port = port
+        self._word = word
         self.address = ""
 
     async def start(self) -> None:
+        """Listen. Raises FirstwordError where that cannot be."""
         logging.getLogger("aiohttp.server").addFilter(_is_no_callers_fault)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True)
-        await site.start()
+        try:
+            await site.start()
+        except (OSError, UnicodeError) as error:  # the latter: a name that no host can have
+            await self._runner.cleanup()
+            raise self._cannot_listen(error) from error
         host, port = self._runner.addresses[0][:2]
         self.address = f"{host}:{port}"
 
     async def stop(self) -> None:
         await self._runner.cleanup()
+
+    def _cannot_listen(self, error: OSError | UnicodeError) -> FirstwordError:
+        of_host, of_port = "the host", "the port"
+        if self._word:
+            of_host, of_port = (f"FIRSTWORD_{self._word}_{name}" for name in ("HOST", "PORT"))
+        number = error.errno if isinstance(error, OSError) else None
+        if number == errno.EADDRINUSE:
+            told = (
+                f"port {self._port} of {self._host} is taken: set {of_port} to another, 0 for any"
+            )
+        elif number == errno.EACCES:
+            told = f"port {self._port} is not for this user: set {of_port} to one above 1023"
+        else:  # a name that leads nowhere has an errno of its own kind
+            known = number is not None and number in errno.errorcode
+            why = os.strerror(number or 0) if known else "that name leads nowhere"
+            told = f"cannot listen on {self._host!r} ({why}): set {of_host} to an address of ours"
+        return FirstwordError("cannot_listen", told)
 
 
 async def _expect(request: web.Request) -> None:
@@ -132,12 +164,16 @@ def announce_ready(service: str, **fields: Any) -> None:
     telemetry.logger().info("ready", name=service, pid=os.getpid(), **fields)
 
 
-def load_settings(cls: type[T], argv: list[str], environ: Mapping[str, str]) -> T:
+def load_settings(
+    cls: type[T], argv: list[str], environ: Mapping[str, str], *, words: tuple[str, ...] = ()
+) -> T:
     """Settings from the environment; `--print-settings` prints their table instead and exits.
 
-    Wrong settings end the process with status 2 and one line naming every problem.
+    `words`: what else may stand in `argv`, to no effect. Anything else ends the process with status
+    2 and its usage, wrong settings with status 2 and one line naming every problem.
     """
-    if "--print-settings" in argv:
+    _check_arguments(argv, (*words, PRINT_SETTINGS))
+    if PRINT_SETTINGS in argv:
         rows = [{"variable": v, "default": d, "help": h} for v, d, h in settings.table(cls)]
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
         raise SystemExit(0)
@@ -146,6 +182,21 @@ def load_settings(cls: type[T], argv: list[str], environ: Mapping[str, str]) -> 
     except FirstwordError as error:
         sys.stderr.write(f"{error.message}\n")
         raise SystemExit(2) from None
+
+
+def _check_arguments(argv: list[str], known: tuple[str, ...]) -> None:
+    strange = [argument for argument in argv if argument not in known]
+    if not strange:
+        return
+    spec = sys.modules["__main__"].__spec__
+    module = "MODULE" if spec is None else spec.name.removesuffix(".__main__")
+    usage = f"usage: python -m {module} {' '.join(f'[{each}]' for each in known)}"
+    about = f"settings are environment variables, which {PRINT_SETTINGS} lists"
+    if {"-h", "--help"} & set(strange):
+        sys.stdout.write(f"{usage}; {about}\n")
+        raise SystemExit(0)
+    sys.stderr.write(f"{usage}: {strange[0]!r} is none of these; {about}\n")
+    raise SystemExit(2)
 
 
 def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -172,9 +223,12 @@ def run(service: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
 
 
 def begin_logs(service: str) -> None:
-    """Log as FIRSTWORD_LOG_LEVEL says, and tell what runs. Raises SettingsError."""
+    """Log as FIRSTWORD_LOG_LEVEL says, and tell what runs, and which variables of ours nothing
+    reads. Raises SettingsError."""
     logs.configure(service, os.environ.get(logs.LEVEL_VARIABLE, "INFO"))
     telemetry.tell_build(service)
+    for name, near in variables.unknown(os.environ):
+        telemetry.logger().warning("unknown_variable", variable=name, nearest=near)
 
 
 def explain(error: FirstwordError) -> None:

@@ -84,4 +84,6 @@ def unreachable(url: str, error: Exception) -> FirstwordError:
 def without_password(url: str) -> str:
     """The URL as it may be shown."""
     scheme, mark, rest = url.partition("://")
+    if not mark:
+        scheme, rest = "", url
     return f"{scheme}{mark}{rest.rpartition('@')[2]}"

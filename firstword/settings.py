@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firstword.errors import SettingsError
@@ -29,10 +29,14 @@ def setting(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
     or_zero: bool = False,
+    check: Callable[[str], object] | None = None,
+    shown: Callable[[str], str] = str,
 ) -> Any:
     """A dataclass field read from the variable `env`; `help` is its line in the docs.
 
-    With `or_zero`, 0 is allowed below the minimum: it turns off what the setting is about.
+    With `or_zero`, 0 is allowed below the minimum: it turns off what the setting is about. `check`
+    raises ValueError for a text that will not do. `shown` takes out of a value what may not be told
+    where it is wrong.
     """
     return dataclasses.field(
         default=default,
@@ -43,6 +47,8 @@ def setting(
             "maximum": maximum,
             "choices": choices,
             "or_zero": or_zero,
+            "check": check,
+            "shown": shown,
         },
     )
 
@@ -60,7 +66,7 @@ def load(cls: type[T], environ: Mapping[str, str]) -> T:
         try:
             values[field.name] = _parse(raw, hints[field.name], field.metadata)
         except ValueError as error:
-            problems.append(f"{env}={raw!r}: {error}")
+            problems.append(f"{env}={field.metadata['shown'](raw)!r}: {error}")
     if problems:
         raise SettingsError(problems)
     return cls(**values)
@@ -85,6 +91,8 @@ def _parse(raw: str, hint: Any, limits: Mapping[str, Any]) -> Any:
         choices = limits["choices"]
         if choices and raw not in choices:
             raise ValueError(f"must be one of {', '.join(choices)}")
+        if limits["check"] is not None:
+            limits["check"](raw)
         return raw
     kind = "a whole number" if hint is int else "a number"
     try:

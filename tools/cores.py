@@ -34,6 +34,7 @@ PATTERNS = (
     "firstword/server_check.py",
     "firstword/session_*.py",
     "firstword/sse.py",
+    "firstword/variables.py",
     "firstword/voice_languages.py",
     "firstword/waterfall.py",
     "services/*/core.py",

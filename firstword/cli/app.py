@@ -33,6 +33,7 @@ from firstword.embedded import DEFAULT_PORT
 from firstword.errors import FirstwordError
 
 N = TypeVar("N", int, float)
+_WRONG_USAGE = 2
 Command = Callable[[argparse.Namespace, Console, Mapping[str, str]], int]
 
 _EPILOG = """\
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return command(options, console, os.environ)
     except FirstwordError as error:
         console.note(f"firstword: {error.message}")
-        return 1
+        return _WRONG_USAGE if error.code == "bad_settings" else 1
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from firstword import runfile
 from firstword.bench.passages import PASSAGE, STORY, WARM_UP
-from firstword.cli import loop, report, stack
+from firstword.cli import loop, preflight, report, stack
 from firstword.cli.console import Console
 from firstword.cli.performance import Performance, Script, perform, record
 from firstword.cli.sinks import Player, RawOutput, WavFile, find_player
@@ -87,6 +87,7 @@ def _run(
         else:  # one that runs here may be joined otherwise
             found, environ = None, {**environ, runfile.URL_VARIABLE: ""}
         if found is None:
+            preflight.check(environ, console)
             stack.fetch_assets(console, environ)
 
         async def command() -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from firstword import runfile
-from firstword.cli import loop, stack
+from firstword.cli import loop, preflight, stack
 from firstword.cli.console import Console
 from firstword.server_errors import without_password
 from firstword.supervisor import Supervisor, Tell, make_log_folder
@@ -27,6 +27,8 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
             f"Firstword already runs here as process {other.pid}, on "
             f"{without_password(other.url)}: use that one, or stop it first",
         )
+    preflight.check(environ, console)
+    stack.ports(environ)  # that they are some, before weights are fetched
     stack.fetch_assets(console, environ)
     status = loop.run(command(options, console, environ))
     console.note("Firstword has stopped.")

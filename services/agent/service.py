@@ -76,7 +76,11 @@ class AgentService:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; callers who are left then are hung up on."""
         http = HttpServer(
-            self.app(), self._settings.http_host, self._settings.http_port, cancel_when_gone=True
+            self.app(),
+            self._settings.http_host,
+            self._settings.http_port,
+            cancel_when_gone=True,
+            word="AGENT",
         )
         async with self._firstword:
             watching = asyncio.create_task(self._server.run())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firstword.redis_client import check_url
+from firstword.server_errors import without_password
 from firstword.settings import setting
 from services.agent.core import Limits
 from services.agent.memory import MemoryLimits
@@ -17,7 +19,11 @@ class AgentSettings:
     """Read with `firstword.settings.load`."""
 
     redis_url: str = setting(
-        "redis://127.0.0.1:6379", "FIRSTWORD_REDIS_URL", "server that carries the streams"
+        "redis://127.0.0.1:6379",
+        "FIRSTWORD_REDIS_URL",
+        "server that carries the streams",
+        check=check_url,
+        shown=without_password,
     )
     http_host: str = setting(
         "127.0.0.1",

@@ -88,7 +88,7 @@ async def serve(
     """Serve until `stop`, then drain. Raises what the engine raises if it cannot be loaded."""
     speaker = Speaker(load, settings)
     service = InferenceService(speaker, settings)
-    server = HttpServer(service.app(), settings.host, settings.port)
+    server = HttpServer(service.app(), settings.host, settings.port, word="INFERENCE")
     await server.start()
     telemetry.logger().info("listening", address=server.address)
     try:
@@ -121,13 +121,8 @@ async def _started(speaker: Speaker, stop: asyncio.Event) -> bool:
 
 def main(load: Callable[[InferenceSettings], Synthesizer], argv: list[str]) -> None:
     """The process: settings, signals, exit status. The word `serve` may stand in `argv`."""
-    arguments = [argument for argument in argv if argument != "serve"]
-    settings = load_settings(InferenceSettings, arguments, os.environ)
-    try:
-        run(SERVICE, lambda stop: serve(settings, lambda: load(settings), stop))
-    except FirstwordError as error:
-        sys.stderr.write(f"{error.message}\n")
-        raise SystemExit(1) from None
+    settings = load_settings(InferenceSettings, argv, os.environ, words=("serve",))
+    run(SERVICE, lambda stop: serve(settings, lambda: load(settings), stop))
 
 
 if __name__ == "__main__":

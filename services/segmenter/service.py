@@ -63,7 +63,7 @@ class SegmenterService:
         health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
-        http = HttpServer(app, self._settings.http_host, self._settings.http_port)
+        http = HttpServer(app, self._settings.http_host, self._settings.http_port, word="SEGMENTER")
         await http.start()
         self.address = http.address
         try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS
+from firstword.redis_client import check_url
 from firstword.server_check import FULL_SHARE
+from firstword.server_errors import without_password
 from firstword.settings import setting
 from services.segmenter.core import SegmenterOptions
 from services.segmenter.options import WAIT_S
@@ -17,7 +19,11 @@ class SegmenterSettings:
     """Read with `firstword.settings.load`."""
 
     redis_url: str = setting(
-        "redis://127.0.0.1:6379", "FIRSTWORD_REDIS_URL", "server that carries the streams"
+        "redis://127.0.0.1:6379",
+        "FIRSTWORD_REDIS_URL",
+        "server that carries the streams",
+        check=check_url,
+        shown=without_password,
     )
     partitions: int = setting(
         DEFAULT_PARTITIONS,

@@ -63,7 +63,7 @@ class GatewayService:
         health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
-        http = HttpServer(app, self._settings.http_host, self._settings.http_port)
+        http = HttpServer(app, self._settings.http_host, self._settings.http_port, word="GATEWAY")
         await http.start()
         self.address = http.address
         try:

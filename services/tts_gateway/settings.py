@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firstword.redis_client import check_url
+from firstword.server_errors import without_password
 from firstword.settings import setting
 from services.tts_gateway.actions import Limits
 from services.tts_gateway.retention import Retention
@@ -14,7 +16,11 @@ class GatewaySettings:
     """Read with `firstword.settings.load`."""
 
     redis_url: str = setting(
-        "redis://127.0.0.1:6379", "FIRSTWORD_REDIS_URL", "server that carries the streams"
+        "redis://127.0.0.1:6379",
+        "FIRSTWORD_REDIS_URL",
+        "server that carries the streams",
+        check=check_url,
+        shown=without_password,
     )
     upstream: str = setting(
         "ws://127.0.0.1:8080/invocations-bidirectional-stream",

@@ -48,6 +48,7 @@ def test_no_password_is_shown() -> None:
     assert without_password(url) == "rediss://cache.example:6380/0"
     assert "p@ss" not in unreachable(url, OSError()).message
     assert without_password("redis://127.0.0.1:6379") == "redis://127.0.0.1:6379"
+    assert without_password("me:secret@cache:6379") == "cache:6379"  # no URL, but meant as one
 
 
 async def test_insisting_gets_the_answer_in_the_end() -> None:

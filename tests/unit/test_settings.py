@@ -114,6 +114,17 @@ def test_any_value_is_read_or_refused(value: str) -> None:
             assert math.isfinite(settings.wait_s)
 
 
+def test_a_setting_of_its_own_kind_is_checked_and_told_without_what_is_secret() -> None:
+    url = "http://me:secret@here"
+    with pytest.raises(SettingsError) as raised:
+        load(SegmenterSettings, {"FIRSTWORD_REDIS_URL": url})
+    [told] = raised.value.problems
+    assert told.startswith(
+        "FIRSTWORD_REDIS_URL='http://here': a Redis URL is like redis://host:6379"
+    )
+    load(SegmenterSettings, {"FIRSTWORD_REDIS_URL": "rediss://me:secret@here:6380/1"})
+
+
 def test_the_table_for_people() -> None:
     rows = table(Example)
     assert rows[0] == ("FIRSTWORD_URL", "redis://here", "where the server is")
