@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -50,6 +51,7 @@ class SegmenterService:
         self._farewells: set[asyncio.Task[None]] = set()
         self._memory = Memory(settings.memory_limit_share)
         self._recorded = settings.partitions
+        self._look_now = asyncio.Event()
         self._ownership = Ownership(
             self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
         )
@@ -103,6 +105,7 @@ class SegmenterService:
         self._running[unit] = running
 
     def _abandon(self, unit: str) -> None:
+        self._look_now.set()  # the server may have lost all that it had, and what is recorded too
         running = self._running.pop(unit, None)
         if running is None or running.task is None:
             return
@@ -178,7 +181,10 @@ class SegmenterService:
                 await self._look_at_lag()
             except Exception as error:
                 telemetry.logger().warning("server_unknown", error=type(error).__name__)
-            await asyncio.sleep(WATCH_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(WATCH_S):
+                    await self._look_now.wait()
+            self._look_now.clear()
 
     async def _look_at_server(self) -> None:
         was_short = self._memory.short

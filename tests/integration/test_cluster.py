@@ -13,6 +13,7 @@ from firstword import messages as m
 from firstword.cli import main
 from firstword.client import Firstword, collect
 from firstword.errors import FirstwordError
+from firstword.ownership import Ownership
 from firstword.streams import Streams
 from tests.e2e.stack import Stack, tone_pcm, until_done
 from tests.support import eventually
@@ -119,6 +120,23 @@ async def test_many_commands_at_once_wait_for_each_other(streams: Streams) -> No
     stream = keys.audio("demo")
     ids = await asyncio.gather(*(streams.append(stream, {"m": b"x"}) for _ in range(300)))
     assert len(set(ids)) == 300
+
+
+async def test_what_a_deployment_runs_with_is_known_on_a_cluster(streams: Streams) -> None:
+    assert await streams.workers("segmenter") == 0
+    assert await streams.record(8, max_queued=50) == 8
+    assert await streams.record(4) == 8
+    assert not await streams.refuses_text()
+    units: list[str] = []
+    silent = Ownership(streams, "segmenter", acquired=units.append, lost=units.append)
+    beating = asyncio.create_task(silent.run())
+
+    async def lives() -> bool:
+        return await streams.workers("segmenter") == 1
+
+    await eventually(lives, "it beats")
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
 
 
 async def test_the_whole_path_on_all_shards(cluster: EmbeddedCluster) -> None:

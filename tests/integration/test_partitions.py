@@ -78,6 +78,20 @@ async def test_a_server_that_lost_its_data_is_told_again(redis_url: str, streams
         assert "partitions" not in await reasons(made)
 
 
+async def test_a_loss_that_is_noticed_is_mended_at_once(
+    redis_url: str, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "WATCH_S", 3600.0)
+    async with segmenter(redis_url, partitions=8) as made:
+        await eventually(lambda: len(made._ownership.held) == 9, "all is its own")
+        await streams.commands.flushall()
+
+        async def told() -> bool:
+            return await streams.partitions() == 8
+
+        await eventually(told, "recorded again, long before it looks by itself")
+
+
 async def test_whoever_runs_beside_another_number_is_red_until_one_is_left(
     redis_url: str, streams: Streams
 ) -> None:
