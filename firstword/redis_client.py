@@ -98,6 +98,12 @@ def check_url(url: str) -> None:
     Address(url)
 
 
+def check_url_if_given(url: str) -> None:
+    """The same where an empty one has a meaning of its own, as to `Firstword`."""
+    if url:
+        check_url(url)
+
+
 class Client(AsyncCoreCommands):
     """Redis commands with at most `size` of them on the way (to each node of a cluster).
 

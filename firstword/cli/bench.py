@@ -15,7 +15,7 @@ from typing import Any
 
 from firstword.bench.passages import CLIPS
 from firstword.bench.results import Results
-from firstword.cli import loop, stack
+from firstword.cli import loop, preflight, stack
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
 
@@ -79,6 +79,7 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
     sizes["clips"] = min(sizes["clips"], len(CLIPS))
     options.out.mkdir(parents=True, exist_ok=True)  # before an hour's work, not after
     if options.url is None:
+        preflight.check(environ, console)
         stack.fetch_assets(console, environ)
 
     async def command() -> int:

@@ -8,15 +8,10 @@ from dataclasses import dataclass
 
 from firstword import logs, variables
 from firstword.cli.console import Console
-from firstword.redis_client import check_url
+from firstword.redis_client import check_url_if_given
 from firstword.runfile import URL_VARIABLE
 from firstword.server_errors import without_password
 from firstword.settings import load, setting
-
-
-def _check_given_url(url: str) -> None:
-    if url:  # else there is a server of our own
-        check_url(url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +19,7 @@ class _Common:
     """Read with `firstword.settings.load`."""
 
     redis_url: str = setting(
-        "", URL_VARIABLE, "server in use", check=_check_given_url, shown=without_password
+        "", URL_VARIABLE, "server in use", check=check_url_if_given, shown=without_password
     )
     log_level: str = setting("INFO", logs.LEVEL_VARIABLE, "of every log", check=logs.level_of)
 

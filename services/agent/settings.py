@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstword.redis_client import check_url
+from firstword.redis_client import check_url_if_given
 from firstword.server_errors import without_password
 from firstword.settings import setting
 from services.agent.core import Limits
@@ -22,7 +22,7 @@ class AgentSettings:
         "redis://127.0.0.1:6379",
         "FIRSTWORD_REDIS_URL",
         "server that carries the streams",
-        check=check_url,
+        check=check_url_if_given,
         shown=without_password,
     )
     http_host: str = setting(
