@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -22,8 +23,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from unittest import mock
 
+import structlog
+
 from benchmarks import figures, machine
-from firstword import telemetry
 from firstword.emulator.server import Emulator
 from firstword.emulator.settings import Settings
 from firstword.session_protocol import Synthesize, encode_client
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if arguments:
         asyncio.run(_emulate(arguments[1]))
         return
-    telemetry.configure_logging("benchmark", "WARNING")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     print(machine.describe())
     if (noise := machine.noise()) is not None:
         print(f"WARNING: {noise}")
