@@ -17,7 +17,8 @@ PAGE = (ROOT / "docs" / "INFERENCE.md").read_text("utf-8")
 CLIENT = {"synthesize", "cancel", "ping", "close"}
 FRAMES = re.findall(r'(?:^|`)(\{"type"[^`\n]*\})(?:$|`)', PAGE, re.MULTILINE)
 CODE = re.compile(
-    r'(?:SynthesisError|FrameError|[._]error|_refused|failed)\(\s*(?:request, )?"([a-z0-9_]+)",'
+    r"(?:SynthesisError|FrameError|(?<!logger\(\))[._]error|_refused|failed)"
+    r'\(\s*(?:request, )?"([a-z0-9_]+)",'
 )
 
 
