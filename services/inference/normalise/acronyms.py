@@ -86,6 +86,8 @@ def _mixed(found: re.Match[str], language: Language) -> str | None:
 def _group(part: str, language: Language) -> str:
     """Letters or digits of a name that has both."""
     if part[0].isdecimal():
+        if len(part) > 4 and part.isdecimal():  # a code: DNI 12345678Z
+            return language.digits(part)
         if len(part) == 4 and part.isdecimal() and part[0] != "0":
             return in_pairs(part, language)
         whole, _, decimals = part.partition(".")

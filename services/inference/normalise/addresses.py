@@ -20,6 +20,7 @@ def rules(language: Language) -> list[Rule]:
     """Mail, links with and without a scheme, files, handles, tags."""
     domains, files = any_of(language.tables["domains"]), any_of(language.tables["files"])
     name = rf"[\w{scripts.MARKS}]{{1,64}}"
+    step = r"\.?[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}"
     label = r"([A-Za-z0-9_-]{1,64}\.){1,6}"
     return [
         rule("l", r"tel:(?=[+\d])", _scheme),
@@ -39,7 +40,7 @@ def rules(language: Language) -> list[Rule]:
         rule("s", "(?<=[\u3040-\u9fff])#", _tag_behind),
         rule(
             "s",
-            r"(?:[~.]{0,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}){2,12}/?|[~.]{1,2}/[\w+-]{1,64}(?:\.[\w+-]{1,64}){0,4}",
+            rf"(?:[~.]{{0,2}}/{step}){{2,12}}/?|[~.]{{1,2}}/{step}/?|~/(?!\w)",
             _path,
         ),
         rule(
@@ -161,6 +162,7 @@ def _part(word: str, language: Language) -> str:
     known: str | None = language.table("address_words").get(word.lower())
     if known is not None:
         return known
-    if len(word) <= 4 and not re.search("[aeiouyAEIOUY]", word) and word.isascii():
+    is_mute = len(word) <= 4 and not re.search("[aeiouyAEIOUY]", word) and word.isascii()
+    if is_mute or word == "etc":  # of a path it is no et cetera
         return language.letters(word)
     return word

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from services.inference.normalise.fractions import mixed
+from services.inference.normalise.fractions import FRACTIONS, mixed
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to
 from services.inference.normalise.rules import (
@@ -22,6 +22,15 @@ from services.inference.normalise.rules import (
 )
 from services.inference.normalise.units import names_of
 
+_BITS_AHEAD: Final = re.compile(r"(?<!\d)[01]['’]?s(?:,|,?[ ](?:and|or|y|o|e|ou)|/)?[ ]?$")
+_BITS_BEHIND: Final = re.compile(r"(?:,|,?[ ](?:and|or|y|o|e|ou)|/)?[ ]?[01]['’]?s(?!\w)")
+_THE: Final = re.compile(r"(?<!\w)[Tt]he[ ]$")
+_MANY: Final = re.compile(
+    r"(?<!\w)(?:all|many|leading|trailing|several|straight|consecutive|no|more|some|both"
+    r"|string of|two|three|four|five|six|seven"
+    r"|row of|number of|count of|lots? of|full of|series of)[ ]$",
+    re.IGNORECASE,
+)
 _ELECTRIC: Final = re.compile(r"\d[ ]?[km]?[VWΩ](?![A-Za-z])")
 _FUSED: Final = re.compile(
     r"[ ](?:fuse|charger|breaker|circuit|current|supply|outlet|socket|max)\b"
@@ -48,6 +57,8 @@ def rules(language: Language) -> list[Rule]:
         rule("d", rf"({n})(?:{DASH}({n}))?([CF])(?=/\d{{1,3}}[CF](?!\w))", _degrees_of_both),
         rule("d", rf"({n})([ ]?)A(?![\w+&'’/])(?!\.\w)", _amperes),
     ]
+    if "digit_plurals" in language.tables:
+        made.append(rule("d", r"(\d)['’]?s(?![\w'’-])", _several))
     if language.table("small_change"):
         made.append(
             rule("d", r"(\d{1,2})([pc])(?![\w.'’/])|(\d{1,2})([pc])(?=\.(?:[ ]|$))", _coins)
@@ -59,6 +70,8 @@ def rules(language: Language) -> list[Rule]:
     if language.family == "en":
         units = any_of(unit for unit in language.table("units") if unit.isalpha())
         made.append(rule("d", rf"({n})-({units})(?=[ ][a-z])", _compound))
+        parts = rf"(\d{{1,3}})(?:[ -](\d{{1,2}}/\d{{1,2}})|[ ]?([{''.join(FRACTIONS)}]))"
+        made.append(rule("d", rf"{parts}[ ]?({units})(?![\w/])", _mixed_units))
         made.append(
             rule("d", r"(\d{1,3})[ -](\d{1,2}/\d{1,2})(?:[ ]?in(?!\w)|[\"”″])", _mixed_inches)
         )
@@ -141,6 +154,18 @@ def _coins(found: re.Match[str], language: Language) -> str | None:
     return f"{language.number(digits)} {one if digits == '1' else many}"
 
 
+def _several(found: re.Match[str], language: Language) -> str | None:
+    """Zeros and ones; a wait of 5s is one of seconds."""
+    before, after = _head(found), found.string[found.end() : found.end() + 12]
+    is_bit = found[1] in "01" and (
+        _BITS_AHEAD.search(before) or _BITS_BEHIND.match(after) or _THE.search(before)
+    )
+    if not is_bit and not _MANY.search(before):
+        return None
+    name: str = language.tables["digit_plurals"][int(found[1])]
+    return name
+
+
 def _metres(found: re.Match[str], language: Language) -> str:
     """A height: un mètre soixante-dix."""
     template: str = language.tables["metres"][found[1] != "1"]
@@ -160,6 +185,12 @@ def _floor(found: re.Match[str], language: Language) -> str | None:
 def _compound(found: re.Match[str], language: Language) -> str:
     """A ten kilogram bag."""
     return f"{language.number(found[1])} {names_of(found[2], language)[0]}"
+
+
+def _mixed_units(found: re.Match[str], language: Language) -> str | None:
+    """2-1/4 tsp, 2½ lb."""
+    part = mixed(found[1], found[2] or FRACTIONS[found[3]], language)
+    return None if part is None else f"{part} {names_of(found[4], language)[1]}"
 
 
 def _mixed_inches(found: re.Match[str], language: Language) -> str | None:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.rules import Rule, any_of, is_after_word, rule
 
 _HEX: Final = r"[0-9A-Fa-f]"
+_NUMBER: Final = r"[ ]?(?:number|num\.?|no\.?|nr\.?|n\.?[°º]|n\.|号码|号|番号|नंबर|संख्या)"
+_NUMBER_OF: Final = r"(?:números?|numéro|numero|n[.°º]|nº)[ ](?:d[eiou]l?[ ](?:l[ao][ ])?|d'|del'|)"
+_IS: Final = r"(?:[ ]?[:：#=]|[ ](?:is|es|est|è|é):?|[ ]?[是为はが])?[ ]*"
+"""What may stand between a word and its digits."""
+_COUNTS: Final = re.compile(
+    r"[ ](?!(?:now|for|from|with|then|immediately|right|when|before|after|anytime|today|instead)\b)"
+    r"[^\W\d_A-Z]"
+)
+"""Call 300 people."""
+_MEASURES: Final = "个次人元块折通遍名只件万円個回枚"
+_BEFORE_ANOTHER: Final = re.compile(r"(?<!\d)\d{3,8}(?:,|[ ](?:or|and|o|ou|y|e|et|या|或))[ ]?$")
+"""Dial 112 or 999."""
 _IPV6: Final = re.compile(r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}", re.IGNORECASE)
 
 
@@ -33,7 +46,7 @@ def phones(language: Language) -> list[Rule]:
     own = "|".join(language.tables.get("phones", ("(?!)",)))
     return [
         rule("ds", rf"(?:{own})(?![-\d])", _phone),
-        rule("d", r"\d{2,4}(?:[ .-]\d{2,4}){1,4}(?![\w-])", _called_in_groups),
+        rule("d", r"\d{1,5}(?:[ .-]\d{1,5}){1,6}(?![\w-])", _called_in_groups),
         rule("d", r"\d{3,15}(?![\w.,:/%\s-]?\d|[ ]?[%°€$£]|[A-Za-z])", _called),
         rule("ds", r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)", _phone),
         rule("ds", r"\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,7}(?!\w)", _phone),
@@ -92,17 +105,60 @@ def port(digits: str, language: Language) -> str:
     return f" {language.word('colon')} {language.digits(digits)}"
 
 
+@cache
+def _cues(language: Language) -> tuple[re.Pattern[str], ...]:
+    """What stands in front of a code, of what has a number, of a card's end, and behind a call."""
+    edge = r"(?<!\w)" if language.spaced else ""
+    words = any_of(language.tables["called"])
+    things = rf"({_NUMBER_OF})?{any_of(language.tables['has_number'])}(?P<number>{_NUMBER})?"
+    ends = any_of(language.tables["ends_with"])
+    return (
+        re.compile(rf"{edge}{words}(?:{_NUMBER})?{_IS}$"),
+        re.compile(rf"{edge}{things}(?P<mark>[ ]?[:：#])?{_IS}$"),
+        re.compile(rf"(?:{any_of(language.tables['has_number'])}|{words}).{{0,30}}{ends}[ ]?$"),
+        re.compile(any_of(language.tables["calls_behind"])),
+    )
+
+
 def _called(found: re.Match[str], language: Language) -> str | None:
     """`Dial 911`, `PIN: 1234`: behind a word for what is a code."""
-    words = language.tables.get("called", ())
-    before = found.string[max(0, found.start() - 24) : found.start()].lower()
-    head = re.sub(
-        r"(?:[ ]?[:：#]|[ ](?:is|es|est|è|é|number|号码|是|は|no\.?|n[°º]))?[ ]*$", "", before
-    )
-    longest = re.search(rf"{any_of(words)}$", head)
-    if longest is None or (language.spaced and head[: longest.start()][-1:].isalnum()):
+    before = found.string[max(0, found.start() - 60) : found.start()].lower()
+    if not _is_code(_BEFORE_ANOTHER.sub("", before), found, language):
         return None
-    return ", ".join(_spelled(group, language) for group in re.findall(r"\d+", found[0]))
+    groups = re.findall(r"\d+", found[0])
+    if len(found[0]) == 4 and found[0] in language.table("emergency").get("numbers", ()):
+        return f"{language.cardinal(found[0][:2])} {language.cardinal(found[0][2:])}"
+    return ", ".join(_spelled(group, language) for group in groups)
+
+
+def _counts(found: re.Match[str], language: Language) -> bool:
+    """Call 300 people, 打300个电话."""
+    if not language.spaced:
+        return found.string.startswith(tuple(_MEASURES), found.end())
+    if found[0] in language.table("emergency").get("numbers", ()):
+        return False
+    noun = language.noun(found.string, found.end())
+    if not noun or not _COUNTS.match(found.string, found.end()):
+        return False
+    return found[0][-1] == "0" or noun[-1] == "s" or noun == "people"
+
+
+def _is_code(before: str, found: re.Match[str], language: Language) -> bool:
+    """Whether the words around say so; an order or an account may be counted, too."""
+    if _counts(found, language):
+        return False
+    cue, thing, end, behind = _cues(language)
+    if cue.search(before) or end.search(before) or behind.match(found.string, found.end()):
+        return True
+    emergency = language.table("emergency")
+    if found[0] in emergency.get("numbers", ()) and before.endswith(tuple(emergency["articles"])):
+        return True
+    named = thing.search(before)
+    if named is None or re.match(r"(?:19|20)\d\d[-/]\d", found[0]):  # an invoice of a year
+        return False
+    digits = re.sub(r"\D", "", found[0])
+    is_numbered = named[1] or named["number"] or named["mark"]
+    return bool(is_numbered) or (len(digits) > 4 and not digits.endswith("000"))
 
 
 def _called_in_groups(found: re.Match[str], language: Language) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import up_to
 from services.inference.normalise.rules import Rule, any_of, ends_text, is_after_word, rule
 
-_YEAR = r"(1\d{3}|20\d{2}|2[1-9]\d{2})"
+_DECADE_AHEAD: Final = re.compile(r"\d\d\d0s(?: (?:and|or|to)|[-–])$")
+_YEAR: Final = r"(1\d{3}|20\d{2}|2[1-9]\d{2})"
 
 
 def rules(language: Language) -> list[Rule]:
@@ -30,6 +32,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})(?!\w)(?:\.(?=,?[ ]))?{year}", _day_month),
     ]
     if language.family == "en":
+        made.append(rule("d", r"(\d\d)?(\d0)s[-–—](\d\d)?(\d0)s(?!\w)", _decades))
         made.append(rule("ds", r"(?:(\d\d)|(['’])?)(\d0)['’]?s(?!\w)", _decade))
         made.append(
             rule(
@@ -48,7 +51,13 @@ def rules(language: Language) -> list[Rule]:
     made.append(rule("l", rf"({weekdays}){near}", _weekday))
     made.append(rule("l", rf"({weekdays})\.?[-–]({weekdays})\.?(?!\w)", _weekdays))
     made.append(rule("l", rf"({weekdays})(?!\w)", _another_weekday))
-    made.append(rule("l", rf"({months})\.?([-–/])({months})\.?(?!\w)", _months_between))
+    made.append(
+        rule(
+            "l",
+            rf"({months})\.?([-–/]|[ ]&[ ])({months})(?!\w)(?:\.(?=,|[ ][a-z\d]))?",
+            _months_between,
+        )
+    )
     return made
 
 
@@ -166,10 +175,11 @@ def _another_weekday(found: re.Match[str], language: Language) -> str | None:
 
 
 def _months_between(found: re.Match[str], language: Language) -> str:
-    """Jan-Mar, and Apr/May beside each other."""
+    """Jan-Mar, Jan & Feb, and Apr/May beside each other."""
     first, mark, last = months_of(language)[found[1]], found[2], months_of(language)[found[3]]
-    said = f"{first} {last}" if mark == "/" else up_to(first, last, language)
-    return said + ("." if found[0].endswith(".") and ends_text(found) else "")
+    if mark in ("-", "–"):
+        return up_to(first, last, language)
+    return " ".join([first, *([language.word("and")] if "&" in mark else []), last])
 
 
 def _short_year(found: re.Match[str], language: Language) -> str | None:
@@ -186,6 +196,18 @@ def _decade(found: re.Match[str], language: Language) -> str | None:
     century, mark, tens = found.groups()
     if not century and not mark and (is_after_word(found) or not _of_people(found)):
         return None
+    return _named_decade(century, tens, language)
+
+
+def _decades(found: re.Match[str], language: Language) -> str | None:
+    """1920s-30s."""
+    if not found[1] and (is_after_word(found) or not _of_people(found)):
+        return None
+    first, last = (_named_decade(found[i], found[i + 1], language) for i in (1, 3))
+    return up_to(first, last, language)
+
+
+def _named_decade(century: str | None, tens: str, language: Language) -> str:
     if century and tens == "00":
         return f"{language.year(century + tens)}s" if century != "20" else "two thousands"
     name = language.cardinal(tens)
@@ -197,8 +219,6 @@ def _of_people(found: re.Match[str]) -> bool:
     """`in her 30s`, `the 80s`: other numbers with an s are seconds."""
     before = found.string[max(0, found.start() - 12) : found.start()].lower().rstrip()
     words = (
-        "0s-",
-        "0s–",
         "the",
         "her",
         "his",
@@ -211,4 +231,4 @@ def _of_people(found: re.Match[str]) -> bool:
         "mid",
         "mid-",
     )
-    return before.endswith(words)
+    return before.endswith(words) or _DECADE_AHEAD.search(before) is not None

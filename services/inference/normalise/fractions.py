@@ -34,6 +34,13 @@ def rules(language: Language) -> list[Rule]:
     ]
 
 
+def named(language: Language) -> list[Rule]:
+    """2/3rds is no day."""
+    if language.family != "en":
+        return []
+    return [rule("d", r"(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?(?!\w)", _named_part)]
+
+
 def _gender(found: re.Match[str], language: Language) -> str:
     """Of the noun behind; "" if there is none."""
     return language.gender(language.noun(found.string, found.end()))
@@ -92,6 +99,13 @@ def _with_whole(
 def _over(numerator: str, denominator: str, language: Language, word: str = "over") -> str:
     pair = [language.cardinal(numerator), language.cardinal(denominator)]
     return language.between(pair[0], word, pair[1])
+
+
+def _named_part(found: re.Match[str], language: Language) -> str:
+    """2/3rds, 1/20th."""
+    part = _part(found[1], found[2], language)
+    end = "" if found[1] == "1" else "s"
+    return part or f"{language.cardinal(found[1])} {language.ordinal(found[2])}{end}"
 
 
 def _rating(found: re.Match[str], language: Language) -> str:

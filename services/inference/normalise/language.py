@@ -92,6 +92,8 @@ class Language:
         """`m` or `f`, by the ending; "" where there is no noun or it does not matter."""
         if not noun or "feminine" not in self.tables:
             return ""
+        if noun in self.table("magnitudes"):  # un milione
+            return "m"
         return "f" if re.search(self.tables["feminine"], noun) else "m"
 
     def link(self, digits: str, noun: str) -> str:

@@ -18,8 +18,10 @@ _THOUSANDS: Final = {"k": 1, "m": 2, "b": 3}
 def rules(language: Language) -> list[Rule]:
     """The sign in front, behind, or the code of the currency on either side."""
     # Prices keep the marks of the country they come from: 1.234,56 and 15,50.
+    # In $5,17个人 that is none.
+    cents = r"(?![\d,])" if language.spaced else "(?![\\d,\u3040-\u9fff])"
     n = (
-        rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}(?![\d,])|{number(language)}"
+        rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}{cents}|{number(language)}"
         r"|\.\d{2}(?!\d))"
     )
     signs, codes = any_of(language.table("currencies")), any_of(language.table("codes"))
@@ -29,7 +31,9 @@ def rules(language: Language) -> list[Rule]:
     )
     scale = rf"(?:[ \u00a0\u202f]?({any_of(language.table('magnitudes'))})(?!\w))?"
     gap = r"[ \u00a0\u202f]?"
-    end = r"(?![\d])"
+    # In $5,100元 there are two amounts, ￥100元 is one.
+    yuan = r"(?!\d|(?<=,\d{3})(?<!,000)[元円块])[元円块]?"
+    end = r"(?!\d)" if language.spaced else yuan
     word = rf"(?:(?:[^\W\d_][{MARKS}]{{0,3}}){{1,12}}|[\u3040-\u9fff]{{1,3}})"
     many = any_of(language.table("magnitudes"))
     per = rf"(?:[ ]?/[ ]?(\d{{1,4}}[ ]?(?:{many}|[kKmMB])?(?!\w)|{word}(?![\w/])))?"

@@ -17,7 +17,7 @@ _DEGREES: Final = (
 """Beginnings of what stands behind a temperature."""
 _STAGE: Final = r"(?:[-.]?(rc|alpha|beta|dev|pre|preview|next|canary|nightly)(?:[-.]?(\d{1,3}))?)"
 """What stands behind a version that is not out yet."""
-_MILLIONS_OF: Final = r"(\d{1,3}(?:[.\u00a0\u202f ]\d{3}){2,4})[ ][^\W\d_]{3,30}"
+_MILLIONS_OF: Final = r"(\d{1,3}(?:[.\u00a0\u202f ]\d{3}){2,4}|[1-9]\d{0,5}0{6})[ ][^\W\d_]{3,30}"
 _YEARS: Final = range(1010, 2100)
 
 
@@ -29,7 +29,7 @@ def rules(language: Language) -> list[Rule]:
     return [
         rule("d", rf"(\d{{1,6}}(?:\.\d{{1,6}}){{1,5}}){_STAGE}(?!\.?\w)", _staged_version),
         rule("d", r"\d{1,4}(?:\.\d{1,4}){1,4}(?![.\w]\w)", _named_version),
-        rule("d", r"\d{1,6}(?:\.\d{1,6}){2,5}(?!\.?\d)", _version),
+        rule("d", r"\d{1,6}(?:\.\d{1,6}){2,5}(?!\.?\d|,\d{1,2}(?!\d))", _version),
         rule(
             "l",
             rf"(?:v|V(?=\d+\.\d))(\d{{1,6}}(?:\.\d{{1,6}}){{0,5}}){_STAGE}?(?![\w]|\.\d)",

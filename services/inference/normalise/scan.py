@@ -36,8 +36,8 @@ _SIGNS: Final = "⁰¹²³⁴-⁹ⁿ₀-₉½⅓⅔¼¾⅕-⅞①-⓿❶-➓Ⅰ-
 
 # What may begin something that is not said as it is written; lower case words are passed quickly.
 _CANDIDATE: Final = re.compile(
-    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£¥￥₹₩₽₿₺₪₫฿₴₦.>])|--|_|!(?=[\[=])|:(?=:[\da-f])"
-    r"|(?<!\S)[:;](?=\S)|(?<!\S)-(?=_)"
+    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£¥￥₹₩₽₿₺₪₫฿₴₦./>])|--|_"
+    r"|!(?=[\[=])|(?<=[\s(&|=])!(?=[a-z_])|:(?=:\w)|(?<!\S)[:;](?=\S)|(?<!\S)-(?=_)"
 )
 
 
@@ -89,6 +89,7 @@ def _rules(code: str) -> dict[str, tuple[Rule, ...]]:
         *codes.rules(words),
         *references.rules(words),
         *romans.rules(words),
+        *fractions.named(words),
         *short_dates.rules(words),
         *dates.rules(words),
         *times.rules(words),

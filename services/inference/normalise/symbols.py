@@ -10,8 +10,11 @@ from services.inference.normalise.numbers import POWERS
 from services.inference.normalise.rules import Rule, any_of, is_after_word, is_word, rule
 
 _OPERATORS: Final = {
-    "!=": "≠", ">=": "≥", "<=": "≤", "==": "=", "===": "=", "&&": "&",
+    "!=": "≠", "!==": "≠", "=!=": "≠", "=/=": "≠", "<>": "≠",
+    ">=": "≥", "<=": "≤", "==": "=", "===": "=", "&&": "&",
 }  # fmt: skip
+_CONDITION: Final = re.compile(r"(?:[(&|=]|(?<!\w)(?:if|while|return|and|or))[ ]?$")
+"""What stands in front of a `!` that is `not` in a program."""
 _MAY_STAND_APART: Final = "~≈±#§№"
 
 
@@ -20,7 +23,9 @@ def rules(language: Language) -> list[Rule]:
     return [
         rule("s", r"§{2,3}", _sections),
         rule("s", r"\*", _star),
-        rule("s", r"[!<>]=|={2,3}|&&", _operator),
+        rule("s", r"!==?|=[!/]=|[<>]=|={2,3}|&&|(?<=[ ])<>(?=[ ])", _operator),
+        rule("s", r"!(?=[a-z_][\w.]{0,60}(?:[()&|;,]|[ ](?:&&|\|\||\{)|[;.]?$))", _not),
+        rule("s", r"::(?=[A-Za-z_~])", _scope),
         rule("s", r"\|\|", _either),
         rule("s", r"<-(?=\d)", _below),
         rule("z", r"([⁰¹²³⁴-⁹]{0,2})([⁺⁻])(?![⁰¹²³⁴-⁹])", _charge),
@@ -106,6 +111,17 @@ def _operator(found: re.Match[str], language: Language) -> str | None:
 
 def _either(_found: re.Match[str], language: Language) -> str:
     return language.word("or")
+
+
+def _not(found: re.Match[str], language: Language) -> str | None:
+    """if (!done): the `!` that ends an exclamation stands elsewhere."""
+    before = found.string[max(0, found.start() - 8) : found.start()]
+    return f"{language.word('not')} " if _CONDITION.search(before) else None
+
+
+def _scope(found: re.Match[str], _language: Language) -> str | None:
+    """std::vector."""
+    return " " if is_after_word(found) else None
 
 
 def _below(found: re.Match[str], language: Language) -> str:

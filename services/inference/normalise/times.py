@@ -18,6 +18,7 @@ def rules(language: Language) -> list[Rule]:
     after = language.tables.get("clock_end", "")
     parts = r"\." if language.tables["decimal"] == "." else "[.,]"
     plain = rf"{_CLOCK}:([0-5]\d)"
+    oclock = "(?:[ ]o'clock(?!\\w))?" if language.family == "en" else ""
     made = [
         rule("d", rf"{plain}[ ]?[-–—][ ]?{plain}(?![:\d]|[ ]?[aApP]\.?[mM]){after}", _clocks),
         rule(
@@ -40,7 +41,7 @@ def rules(language: Language) -> list[Rule]:
         rule(
             "d",
             rf"{_CLOCK}:([0-5]\d)(?::([0-5]\d)(?:\.\d{{1,6}})?)?"
-            rf"(Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?(?:[ ]h(?!\w))?(?![:\d]|\.\d){after}",
+            rf"(Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?(?:[ ]h(?!\w))?(?![:\d]|\.\d){after}{oclock}",
             _clock,
         ),
         rule("d", r"(\d{1,5}):(\d{1,3}(?:,\d{3})+|\d{1,5})(?![:\d]|\.\d)", _ratio),

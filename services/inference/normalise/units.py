@@ -35,7 +35,8 @@ def rules(language: Language) -> list[Rule]:
     scales = any_of(language.table("scales"))
     rates = language.tables.get("rates", ())
     apart, attached = language.table("units"), language.table("attached_units")
-    quantity = rf"({n})(?:(?:[ ]?{any_of(apart)})?{DASH}({n}))?"
+    both = any_of([*apart, *attached])
+    quantity = rf"({n})(?:(?:[ ]?{both})?{DASH}({n}))?"
     slashed = any_of(name for name in apart if "/" in name and name[0].isascii())
     end = r"((?:/[^\W\d_]{1,12}[²³23]?){1,2})?(?![\w°]|/(?!\d)|['’]s)"
     # The point of a unit that is written short, inside a sentence.
@@ -62,12 +63,18 @@ def rules(language: Language) -> list[Rule]:
             _inches_long,
         ),
         rule(
-            "d", rf"({n})[ ]?m(?=[ ]{any_of(language.tables.get('counted', ()))}(?!\w))", _millions
+            "d",
+            rf"({n})(?:[ ]?m?{DASH}({n}))?[ ]?m"
+            rf"(?=[ ]{any_of(language.tables.get('counted', ()))}(?!\w))",
+            _millions,
         ),
+        rule("d", rf"({n})([kKMB])?{DASH}({n})([kKMB])(?![\w/])", _scaled_range),
+        rule("d", r"(\d{1,3}(?:,\d{3}){1,2}(?=[kK])|\d{3}(?=K))[kK](?!\w)", _thousands),
         rule("d", r"(\d{1,3})([hj])/(\d{1,2})(?!\w)", _out_of_all),
         rule("l", rf"({slashed})(?![\w/])", _unit_alone),
         rule("s", rf"/({any_of([*apart, *rates])})(?![\w/])", _per_behind),
         rule("d", r"(\d{1,2})['’′][ ]?(\d{1,2})(?:[\"”″]|'')", _feet),
+        rule("d", r"([3-8])['’′](1[01]|\d)(?![\w'’/]|[.,]\d)", _height),
         rule("d", r"(\d{1,2})[ ]?ft\.?[ ]?(\d{1,2})[ ]?in(?!\w)(?:\.(?=[ ][a-z]|[,;]))?", _feet),
         rule(
             "d",
@@ -271,8 +278,34 @@ def _inches_long(found: re.Match[str], language: Language) -> str | None:
 
 
 def _millions(found: re.Match[str], language: Language) -> str:
-    """5m users."""
-    return f"{language.number(found[1])} {language.table('scales')['M']}"
+    """5m users, 10-20m people."""
+    said = language.number(found[1])
+    if found[2]:
+        said = up_to(said, language.number(found[2]), language)
+    return f"{said} {language.table('scales')['M']}"
+
+
+def _thousands(found: re.Match[str], language: Language) -> str | None:
+    """300K, 1,500K; of i7-700K they are a name's."""
+    if language.family != "en" or found.string[found.start() - 1 : found.start()] == "-":
+        return None
+    return language.cardinal(found[1].replace(",", "") + "000")
+
+
+def _scaled_range(found: re.Match[str], language: Language) -> str:
+    """5-10k, 100K-200K, 500K-2M."""
+    first, first_sign, last, sign = found.groups()
+    names = language.table("magnitudes")
+    low, high = language.number(first), language.number(last)
+    if first_sign and first_sign != sign:
+        low = f"{low} {names[first_sign][1] if first_sign in names else first_sign}"
+    name = names[sign][1] if sign in names else language.letters(sign)
+    return f"{up_to(low, high, language)} {name}"
+
+
+def _height(found: re.Match[str], language: Language) -> str | None:
+    """He is 5'4."""
+    return _feet(found, language) if language.family == "en" else None
 
 
 def _out_of_all(found: re.Match[str], language: Language) -> str | None:
