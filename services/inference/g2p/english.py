@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, Final
@@ -31,6 +31,9 @@ LETTER_A: Final = ("ɐ", "ˈA")
 """The article, which alone the model turns into a burst of noise; and the letter's name."""
 
 _LETTER_AT_END: Final = re.compile(r"(?<![^\W])([A-Z])\.(?=[\s\"')\]]|$)")
+
+# misaki makes one word of `Well,'tis` and leaves the apostrophe out.
+_QUOTE_AT_MARK: Final = re.compile(r"(?<=[^\w\s])'|'(?=[^\w\s])")
 
 # misaki takes a time that grows with the cube of what stands without a space between.
 _GLUED: Final = re.compile(r"(?:[^\W\d_]{0,40}[^\w\s]){6}(?=\S)|\S{60}(?=\S)")
@@ -90,6 +93,8 @@ class English:
         apart = _LETTER_AT_END.sub(r"\1 .", text)
         # Its own markup for pronunciations is not for those who write the text.
         _, raw = self._g2p[lang](apart, preprocess=False)
+        if not _stand_in(text, raw):
+            _, raw = self._g2p[lang](_QUOTE_AT_MARK.sub(" ", apart), preprocess=False)
         cursor = 0
         for item in raw:
             bare = item.text.strip()
@@ -106,6 +111,18 @@ class English:
             token = Token(phonemes, bool(item.whitespace), at, past, is_word)
             # A capital that we put there is a letter, never the article.
             yield _letter(token) if bare == "A" and not spoken.is_exact(at) else token
+
+
+def _stand_in(text: str, raw: Iterable[Any]) -> bool:
+    """Whether all that was read stands in the text, one behind the other."""
+    cursor = 0
+    for item in raw:
+        bare = item.text.strip()
+        at = text.find(bare, cursor)
+        if at < 0:
+            return False
+        cursor = at + len(bare)
+    return True
 
 
 def _letter(token: Token) -> Token:

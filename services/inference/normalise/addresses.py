@@ -40,7 +40,8 @@ def rules(language: Language) -> list[Rule]:
         rule("s", "(?<=[\u3040-\u9fff])#", _tag_behind),
         rule(
             "s",
-            rf"(?:[~.]{{0,2}}/{step}){{2,12}}/?|[~.]{{1,2}}/{step}/?|~/(?!\w)",
+            rf"(?:[~.]{{0,2}}/{step}){{2,12}}/?|[~.]{{1,2}}/{step}/?|~/(?!\w)"
+            r"|\.\.(?:/\.\.){1,6}|/(?:etc|usr|var|tmp|opt|bin|dev|home|proc|sys)(?![\w/])",
             _path,
         ),
         rule(

@@ -115,7 +115,9 @@ def _cues(language: Language) -> tuple[re.Pattern[str], ...]:
     return (
         re.compile(rf"{edge}{words}(?:{_NUMBER})?{_IS}$"),
         re.compile(rf"{edge}{things}(?P<mark>[ ]?[:：#])?{_IS}$"),
-        re.compile(rf"(?:{any_of(language.tables['has_number'])}|{words}).{{0,30}}{ends}[ ]?$"),
+        re.compile(
+            rf"(?:{any_of(language.tables['has_number'])}|{words})[^.!?。]{{0,30}}{ends}[ ]?$"
+        ),
         re.compile(any_of(language.tables["calls_behind"])),
     )
 

@@ -32,7 +32,7 @@ def rules(language: Language) -> list[Rule]:
         rule("d", rf"{day}{th}{to}[ ](?:{of})?({months})(?!\w)(?:\.(?=,?[ ]))?{year}", _day_month),
     ]
     if language.family == "en":
-        made.append(rule("d", r"(\d\d)?(\d0)s[-–—](\d\d)?(\d0)s(?!\w)", _decades))
+        made.append(rule("ds", r"(\d\d|['’])?(\d0)s[-–—](\d\d|['’])?(\d0)s(?!\w)", _decades))
         made.append(rule("ds", r"(?:(\d\d)|(['’])?)(\d0)['’]?s(?!\w)", _decade))
         made.append(
             rule(
@@ -203,7 +203,10 @@ def _decades(found: re.Match[str], language: Language) -> str | None:
     """1920s-30s."""
     if not found[1] and (is_after_word(found) or not _of_people(found)):
         return None
-    first, last = (_named_decade(found[i], found[i + 1], language) for i in (1, 3))
+    centuries = [(found[i] or "").strip("'’") for i in (1, 3)]
+    first, last = (
+        _named_decade(century, found[2 * i + 2], language) for i, century in enumerate(centuries)
+    )
     return up_to(first, last, language)
 
 

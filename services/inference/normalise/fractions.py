@@ -38,7 +38,7 @@ def named(language: Language) -> list[Rule]:
     """2/3rds is no day."""
     if language.family != "en":
         return []
-    return [rule("d", r"(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?(?!\w)", _named_part)]
+    return [rule("d", r"(?:(\d{1,3})[ -])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?(?!\w)", _named_part)]
 
 
 def _gender(found: re.Match[str], language: Language) -> str:
@@ -102,10 +102,12 @@ def _over(numerator: str, denominator: str, language: Language, word: str = "ove
 
 
 def _named_part(found: re.Match[str], language: Language) -> str:
-    """2/3rds, 1/20th."""
-    part = _part(found[1], found[2], language)
-    end = "" if found[1] == "1" else "s"
-    return part or f"{language.cardinal(found[1])} {language.ordinal(found[2])}{end}"
+    """2/3rds, 1/20th, 2 2/3rds."""
+    whole, numerator, denominator = found.groups()
+    part = _part(numerator, denominator, language)
+    end = "" if numerator == "1" else "s"
+    said = part or f"{language.cardinal(numerator)} {language.ordinal(denominator)}{end}"
+    return language.between(language.cardinal(whole), "and_part", said) if whole else said
 
 
 def _rating(found: re.Match[str], language: Language) -> str:

@@ -22,7 +22,7 @@ def rules(language: Language) -> list[Rule]:
     cents = r"(?![\d,])" if language.spaced else "(?![\\d,\u3040-\u9fff])"
     n = (
         rf"(?:\d{{1,3}}(?:\.\d{{3}})+,\d{{2}}(?!\d)|\d{{1,9}},\d{{2}}{cents}|{number(language)}"
-        r"|\.\d{2}(?!\d))"
+        r"|\.\d{1,2}(?!\d))"
     )
     signs, codes = any_of(language.table("currencies")), any_of(language.table("codes"))
     # 元 and 円 are other words in front of a number.
@@ -44,7 +44,7 @@ def rules(language: Language) -> list[Rule]:
             _in_front,
         ),
         rule("d", rf"(\d{{1,5}})({leading})(\d\d)(?![\d\w]|[.,]\d)", _inside),
-        rule("sl", rf"({leading})[-−]({number(language)})(?![\d.,]\d)", _negative),
+        rule("sl", rf"({leading})[ ]?[-−]({number(language)}|\.\d{{1,2}})(?![\d.,]\d)", _negative),
         rule(
             "d",
             rf"({n}){scale}(?:{DASH}({n}){scale})?{gap}(?P<sign>{signs}|{codes})(?!\w){per}",

@@ -12,6 +12,12 @@ _VALUES: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _ROMAN: Final = r"(?=[IVXLC])(?:C{0,3})(?:X[CL]|L?X{0,3})(?:I[XV]|V?I{0,3})"
 _NOT_A_WORD: Final = r"(?=[IVX]{2})X{0,3}(?:I[XV]|V?I{0,3})"
 """Two letters and more, none of L or C: XL is a size, CV a paper, CC a copy."""
+_COUNTED: Final = frozenset(
+    "guerra congreso congresso centenario centenário edición edizione edição república repubblica "
+    "internacional internazionale concilio concílio convegno jornada jornadas dinastía dinastia "
+    "cruzada crociata legislatura feria festival premio prêmio torneo conferencia".split()
+)
+"""What is numbered by Roman numerals in front of it."""
 _NOUN: Final = re.compile(r"[ ]([^\W\d_]{4,30})")
 _SPEAKER: Final = re.compile(r"[ ](?!(?:of|and|who|died|reigned|ruled|became|married)(?!\w))[a-z]")
 _NAME: Final = re.compile(r"(?:^|[ ])([^\W\d_][^\W\d_'-]{1,30})[ ]$")
@@ -38,7 +44,7 @@ def rules(language: Language) -> list[Rule]:
     ]
     if language.family in ("es", "fr", "it", "pt"):
         made.append(rule("l", rf"({_NOT_A_WORD}){end}", _alone))
-        made.append(rule("l", r"([IVX])(?=[ ][^\W\d_a-z][^\W\d_]{3,30})", _counted))
+        made.append(rule("l", r"([IVX])(?=[ ][^\W\d_]{4,30})", _counted))
     elif language.family == "en":
         made.append(rule("l", rf"(?=II|VII|IX|X[IVX])({_NOT_A_WORD}){end}", _behind_name))
     return made
@@ -122,11 +128,13 @@ def _alone(found: re.Match[str], language: Language) -> str:
 
 
 def _counted(found: re.Match[str], language: Language) -> str | None:
-    """El I Congreso: behind an article and in front of a noun."""
+    """El I Congreso: behind an article and in front of a noun; I Guerra Mundial without one."""
     words = _before(found).split()
-    if not words or words[-1].lower() not in language.tables.get("articles", ()):
-        return None
     noun = language.noun(found.string, found.end())
+    is_named = noun[:1].isupper() and words
+    behind_article = is_named and words[-1].lower() in language.tables.get("articles", ())
+    if not behind_article and noun.lower() not in _COUNTED:
+        return None
     return language.ordinal(
         str(value(found[1])), language.gender(noun.lower()) or "m", noun.lower()
     )

@@ -36,7 +36,7 @@ _SIGNS: Final = "⁰¹²³⁴-⁹ⁿ₀-₉½⅓⅔¼¾⅕-⅞①-⓿❶-➓Ⅰ-
 
 # What may begin something that is not said as it is written; lower case words are passed quickly.
 _CANDIDATE: Final = re.compile(
-    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£¥￥₹₩₽₿₺₪₫฿₴₦./>])|--|_"
+    rf"[^\W\d_{_SIGNS}]+|[\d{_SIGNS}]|[^\w\s.,;:!?'\"()—…-]|[.'(-](?=[\w$€£¥￥₹₩₽₿₺₪₫฿₴₦./>=])|--|_"
     r"|!(?=[\[=])|(?<=[\s(&|=])!(?=[a-z_])|:(?=:\w)|(?<!\S)[:;](?=\S)|(?<!\S)-(?=_)"
 )
 

@@ -23,6 +23,8 @@ def rules(language: Language) -> list[Rule]:
     return [
         rule("s", r"§{2,3}", _sections),
         rule("s", r"\*", _star),
+        rule("s", r"<[-=]+>", _arrow),
+        rule("s", r"([-+*/%])=(?![=>])|--(?=[;)])", _assigned),
         rule("s", r"!==?|=[!/]=|[<>]=|={2,3}|&&|(?<=[ ])<>(?=[ ])", _operator),
         rule("s", r"!(?=[a-z_][\w.]{0,60}(?:[()&|;,]|[ ](?:&&|\|\||\{)|[;.]?$))", _not),
         rule("s", r"::(?=[A-Za-z_~])", _scope),
@@ -113,6 +115,17 @@ def _either(_found: re.Match[str], language: Language) -> str:
     return language.word("or")
 
 
+def _assigned(found: re.Match[str], language: Language) -> str | None:
+    """x -= 2, i--; behind a name only."""
+    before = found.string[max(0, found.start() - 2) : found.start()]
+    if not is_word(before.rstrip()[-1:]):
+        return None
+    signs = language.table("signs")
+    names = {"-": language.word("less"), "+": signs["+"], "*": signs["×"], "/": signs["÷"]}
+    first = names.get(found[1] or "-", signs["%"])
+    return language.joined([first, signs["="] if found[1] else first])
+
+
 def _not(found: re.Match[str], language: Language) -> str | None:
     """if (!done): the `!` that ends an exclamation stands elsewhere."""
     before = found.string[max(0, found.start() - 8) : found.start()]
@@ -169,5 +182,7 @@ def _sign(found: re.Match[str], language: Language) -> str | None:
     sign = found[0]
     if sign == "/" and is_after_word(found):
         return " "
+    if sign == "~" and re.match(r"[;,.)]|$", found.string[found.end() : found.end() + 1]):
+        return str(language.table("marks")[sign])  # cd ~;
     name: str | None = language.table("signs").get(sign)
     return name

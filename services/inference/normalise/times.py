@@ -20,7 +20,11 @@ def rules(language: Language) -> list[Rule]:
     plain = rf"{_CLOCK}:([0-5]\d)"
     oclock = "(?:[ ]o'clock(?!\\w))?" if language.family == "en" else ""
     made = [
-        rule("d", rf"{plain}[ ]?[-–—][ ]?{plain}(?![:\d]|[ ]?[aApP]\.?[mM]){after}", _clocks),
+        rule(
+            "d",
+            rf"{plain}[ ]?[-–—][ ]?{plain}(?:[ ]?h(?!\w))?(?![:\d]|[ ]?[aApP]\.?[mM]){after}",
+            _clocks,
+        ),
         rule(
             "d",
             rf"{_CLOCK}(?::([0-5]\d))?[ ]?[-–][ ]?{_CLOCK}(?::([0-5]\d))?(?![\d:\w-]|[.,]\d)"

@@ -68,7 +68,11 @@ def rules(language: Language) -> list[Rule]:
             rf"(?=[ ]{any_of(language.tables.get('counted', ()))}(?!\w))",
             _millions,
         ),
-        rule("d", rf"({n})([kKMB])?{DASH}({n})([kKMB])(?![\w/])", _scaled_range),
+        rule(
+            "d",
+            rf"({n})([kKMB])?{DASH}({n})([kKMB])(?:/({any_of(rates)}))?(?![\w/])",
+            _scaled_range,
+        ),
         rule("d", r"(\d{1,3}(?:,\d{3}){1,2}(?=[kK])|\d{3}(?=K))[kK](?!\w)", _thousands),
         rule("d", r"(\d{1,3})([hj])/(\d{1,2})(?!\w)", _out_of_all),
         rule("l", rf"({slashed})(?![\w/])", _unit_alone),
@@ -293,14 +297,15 @@ def _thousands(found: re.Match[str], language: Language) -> str | None:
 
 
 def _scaled_range(found: re.Match[str], language: Language) -> str:
-    """5-10k, 100K-200K, 500K-2M."""
-    first, first_sign, last, sign = found.groups()
+    """5-10k, 100K-200K, 500K-2M, 5-10k/day."""
+    first, first_sign, last, sign, per = found.groups()
     names = language.table("magnitudes")
     low, high = language.number(first), language.number(last)
     if first_sign and first_sign != sign:
         low = f"{low} {names[first_sign][1] if first_sign in names else first_sign}"
     name = names[sign][1] if sign in names else language.letters(sign)
-    return f"{up_to(low, high, language)} {name}"
+    said = f"{up_to(low, high, language)} {name}"
+    return f"{said} {each(per, language)}" if per else said
 
 
 def _height(found: re.Match[str], language: Language) -> str | None:

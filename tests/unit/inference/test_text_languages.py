@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from firstword.languages import spoken, why_silent
@@ -114,6 +114,7 @@ def test_letters_are_said_by_their_names_and_the_sentence_still_ends() -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=60), LANGUAGES)
+@example("Well,'tis so;'no',he said: 0|'0", "en-us")
 def test_any_text_is_pronounced_and_fits_the_model(text: str, lang: str) -> None:
     tokens = pronouncer().pronounce(clean(text), lang)
     assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
