@@ -66,7 +66,7 @@ bench: $(DEV_READY) ## the benchmarks, with what they measure and on which machi
 bench-pipeline: $(DEV_READY) ## what lies between text and audio: time, CPU, memory; 3 minutes
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
-soak: $(DEV_READY) ## 100,000 malformed requests at the agent; is memory flat over 2,000 sentences? half an hour
+soak: $(DEV_READY) ## 100,000 malformed requests at the agent; is memory flat over 2,000 sentences? an hour and more
 	@$(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
