@@ -19,7 +19,8 @@ _COUNTS: Final = re.compile(
     r"[^\W\d_A-Z]"
 )
 """Call 300 people."""
-_MEASURES: Final = "个次人元块折通遍名只件万円個回枚"
+_PERCENT: Final = re.compile(r"[ ](?:per cento|por ciento|por cento|pour cent|per ?cent)(?!\w)")
+_MEASURES: Final = "个次人元块折通遍名只件万页张本条台円個回枚%"
 _BEFORE_ANOTHER: Final = re.compile(r"(?<!\d)\d{3,8}(?:,|[ ](?:or|and|o|ou|y|e|et|या|或))[ ]?$")
 """Dial 112 or 999."""
 _IPV6: Final = re.compile(r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}", re.IGNORECASE)
@@ -137,6 +138,8 @@ def _counts(found: re.Match[str], language: Language) -> bool:
     """Call 300 people, 打300个电话."""
     if not language.spaced:
         return found.string.startswith(tuple(_MEASURES), found.end())
+    if _PERCENT.match(found.string, found.end()):
+        return True
     if found[0] in language.table("emergency").get("numbers", ()):
         return False
     noun = language.noun(found.string, found.end())
