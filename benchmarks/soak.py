@@ -45,7 +45,7 @@ LONGEST = " ".join(WORDS[:26]) + "."
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print memory by number of sentences; an hour and more on two cores. Exits with 1 on growth."""
+    """Print memory by number of sentences; over an hour on two cores. Exits with 1 on growth."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     count: int = parser.parse_args(arguments).sentences
