@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from firstword import assets, keys, runfile
+from firstword import assets, keys, runfile, session_address
 from firstword.cli.console import Console
 from firstword.client import Firstword
 from firstword.embedded import EmbeddedServer, EmbeddedServerError, quarter_of_memory
@@ -23,7 +23,6 @@ from firstword.server_errors import PATIENCE_S, insist, without_password
 from firstword.supervisor import Service, Supervisor, Tell
 
 UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
-_UPSTREAM_PATH = "/invocations-bidirectional-stream"
 _EMULATOR_CA = "emulator-ca.pem"
 UPSTREAMS = ("websocket", "sagemaker")
 """How gateway and container may be joined here: straight, or as behind a SageMaker endpoint."""
@@ -252,7 +251,7 @@ def _port_variable(word: str) -> str:
 
 
 def _upstream(addresses: Mapping[str, str]) -> dict[str, str]:
-    return {UPSTREAM_VARIABLE: f"ws://{addresses['inference']}{_UPSTREAM_PATH}"}
+    return {UPSTREAM_VARIABLE: f"ws://{addresses['inference']}{session_address.PATH}"}
 
 
 def _sagemaker(ca_file: Path, gateway: _Port, own: _Port) -> list[Service]:

@@ -29,7 +29,11 @@ class Pace:
 
     def seconds(self, size: int, pieces: int = 1) -> float:
         """Of a run of so many pieces that are padded to this size; 0 before the first run."""
-        return size * (self._per_size or 0.0) * (1 + self.growth * (pieces - 1))
+        return size * (self._per_size or 0.0) * pieces * self.share(pieces)
+
+    def share(self, pieces: int) -> float:
+        """Of the time that so many pieces take one by one: what they take in one run."""
+        return (1 + self.growth * (pieces - 1)) / pieces
 
     def took(self, seconds: float, size: float, pieces: int = 1) -> None:
         """Such a run was made in so many seconds."""

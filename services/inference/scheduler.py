@@ -204,9 +204,10 @@ class Scheduler:
 
     def _work_s(self, jobs: Iterable[Job]) -> float:
         """Until these are made, by runs of several where they are many."""
-        alone_s, pieces = self._alone_s(jobs), self.max_batch
-        share = self._pace.seconds(1, pieces) / (pieces * self._pace.seconds(1) or 1)
-        return alone_s if alone_s <= CROWD_S else max(CROWD_S, share * alone_s)
+        alone_s = self._alone_s(jobs)
+        if alone_s <= CROWD_S:
+            return alone_s
+        return max(CROWD_S, alone_s * self._pace.share(self.max_batch))
 
     def _alone_s(self, jobs: Iterable[Job]) -> float:
         """Until these are made, one by one."""

@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from firstword import logs, telemetry
+from firstword import logs, session_address, telemetry
 from firstword.poison import where
 from firstword.runtime import Health, add_routes
 from services.inference.core import Action, Disconnect, Limits, Send, Session, Start
@@ -57,7 +57,7 @@ class InferenceService:
         app.router.add_post("/ping", self._ping)
         app.router.add_get("/voices", self._voices)
         app.router.add_post("/invocations", self._invocations.handle)
-        app.router.add_get("/invocations-bidirectional-stream", self._connect)
+        app.router.add_get(session_address.PATH, self._connect)
         return app
 
     def unwell(self) -> str | None:

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from firstword.runtime import HttpServer
 from tests.doubles.gateway_rig import PATH, RATE, spoken
+from tests.doubles.served import Served
 
 Request = dict[str, Any]
 PLAN = "scripted"
@@ -102,7 +102,7 @@ async def welcome(_peer: Peer) -> None:
     """A healthy container waits to be asked."""
 
 
-class ScriptedContainer:
+class ScriptedContainer(Served):
     """A server on loopback; `answer` is done for each request, `welcome` for each connection."""
 
     def __init__(
@@ -136,18 +136,9 @@ class ScriptedContainer:
         """Of all connections."""
         return [request for peer in self.peers for request in peer.requests]
 
-    async def __aenter__(self) -> Self:
-        await self._http.start()
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         self.gate.set()
-        await self._http.stop()
+        await super().__aexit__(*error)
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         self.handshakes += 1

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from services.inference.synthesizer import (
@@ -20,6 +19,7 @@ from services.inference.synthesizer import (
     Utterance,
 )
 from tests.doubles.engines import NO_TORCH, kokoro_torch
+from tests.torch.likeness import Samples, decibels
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 # A busy machine may take minutes: the engine is loaded in the first test.
@@ -31,8 +31,6 @@ UTTERANCES = (
     Utterance("I would like two coffees and a sandwich.", "am_michael", "en-us", seed=4),
     Utterance("Are you sure?", "af_bella", "en-us", speed=0.8, seed=2**62),
 )
-
-Samples = npt.NDArray[np.float32]
 
 
 @cache
@@ -71,13 +69,6 @@ def made(
 def difference(one: Samples, other: Samples) -> float:
     assert one.shape == other.shape
     return float(np.abs(one - other).max())
-
-
-def decibels(made: Samples, expected: Samples) -> float:
-    """Expected power over that of the difference."""
-    assert made.shape == expected.shape
-    error = np.square(made - expected).mean()
-    return float(10 * np.log10(np.square(expected).mean() / max(error, 1e-20)))
 
 
 def test_a_batch_is_what_its_lines_are_alone() -> None:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from firstword import assets
@@ -16,6 +15,7 @@ from services.inference.settings import InferenceSettings
 from services.inference.synthesizer import Audio, Prepared, Stop, Utterance, max_batch
 from tests.doubles.engines import NO_TORCH, kokoro_torch, pronouncer
 from tests.doubles.inference_client import Running, running
+from tests.torch.likeness import Samples, decibels, loudness
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 pytestmark = [
@@ -38,7 +38,6 @@ TEXTS = (
     "Please take a seat over there.",
     "The shop closes at seven, and the market at nine.",
 )
-Samples = npt.NDArray[np.float32]
 
 
 @cache
@@ -63,18 +62,6 @@ def alone(engine: TorchSynthesizer) -> list[Samples]:
 def together(engine: TorchSynthesizer) -> list[Samples]:
     made = engine.synthesize_batch(prepared(), [Stop() for _ in TEXTS])
     return [audio.samples for audio in made if isinstance(audio, Audio)]
-
-
-def decibels(made: Samples, expected: Samples) -> float:
-    """Expected power over that of the difference."""
-    assert made.shape == expected.shape
-    error = np.square(made - expected).mean()
-    return float(10 * np.log10(np.square(expected).mean() / max(error, 1e-20)))
-
-
-def loudness(samples: Samples) -> Samples:
-    windows = samples[: len(samples) // 240 * 240].reshape(-1, 240)
-    return np.log10(np.square(windows).mean(axis=1) + 1e-6)
 
 
 @pytest.mark.parametrize("everything", [False, True])

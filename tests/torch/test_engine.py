@@ -13,18 +13,13 @@ from services.inference.settings import InferenceSettings
 from services.inference.synthesizer import Stop, Utterance, max_batch
 from tests.doubles.engines import NO_TORCH, kokoro, kokoro_torch, pronouncer
 from tests.doubles.inference_client import running
+from tests.torch.likeness import loudness
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 # A busy machine may take minutes: the engine is loaded in the first test.
 pytestmark = [pytest.mark.torch, pytest.mark.model, pytest.mark.timeout(600)]
 
 TEXT = "The weather is lovely today."
-
-
-def loudness(samples: np.ndarray) -> np.ndarray:
-    """By hundredths of a second, in dB above silence."""
-    windows = samples[: len(samples) // 240 * 240].reshape(-1, 240)
-    return np.log10(np.square(windows).mean(axis=1) + 1e-6)
 
 
 @pytest.mark.parametrize(("voice", "lang"), [("af_heart", "en-us"), ("bm_george", "en-gb")])
