@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,9 @@ from firstword.emulator.signatures import EventChain
 from firstword.errors import DecodeError, FirstwordError
 
 CLOSE_TIMEOUT_S = 10.0
+REQUEST_END_S = 1.0
+"""A client that said its last event ends its request next. Were the response over first, the
+official client would fail to end what is ended, and print so."""
 _LAST_EVENT_TIMEOUT_S = 2.0
 _ANSWERS = (1000, 1005, 1006)  # to our own close: its echo, one without a code, none
 _NORMAL, _GOING_AWAY, _POLICY = 1000, 1001, 1008
@@ -59,6 +63,7 @@ class Call:
         self._settings = settings
         self._sending = asyncio.Lock()  # held from an event's first byte to its last
         self._half_closed = False
+        self._request_over = asyncio.Event()
         self._owed = 0  # window that was used and not given back
 
     @property
@@ -128,6 +133,7 @@ class Call:
         except FirstwordError as error:
             return Ending(error.message, stream_failure(error), _POLICY)
         self._half_close()
+        self._request_over.set()
         await asyncio.sleep(CLOSE_TIMEOUT_S)
         return Ending("client ended; the container did not answer the close")
 
@@ -154,6 +160,8 @@ class Call:
         except ClientGone:
             return Ending("client gone", code=_GOING_AWAY, client_gone=True)
         if self._half_closed and received.code in _ANSWERS:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._request_over.wait(), REQUEST_END_S)
             return Ending("client ended")
         why = f"container closed with {received.code}"
         if received.code == _NORMAL and not self._settings.normal_close_is_error:

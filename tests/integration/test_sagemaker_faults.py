@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from firstword import messages as m
 from firstword import telemetry
 from firstword.streams import Streams
 from tests.doubles.gateway_rig import Container, HeldTone, SessionHand, gateway, spoken
-from tests.doubles.sagemaker import MISSING, emulated
+from tests.doubles.sagemaker import MISSING, SageMaker, emulated
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.support import eventually
 
@@ -41,6 +43,25 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Short, where somebody never answers."""
     if "never-answer" in request.node.name:
         monkeypatch.setattr(sagemaker, "OPEN_S", 1.0)
+
+
+@asynccontextmanager
+async def serving(
+    redis_url: str,
+    container: Container,
+    made: SageMaker,
+    *faults: str,
+    query: str = "",
+    **options: Any,
+) -> AsyncIterator[None]:
+    """A gateway that has looked at the endpoint: faults, and what is counted, are the sessions'."""
+    async with gateway(redis_url, made.url + query, **options):
+        await eventually(lambda: len(made.told) == 2, "a stream was opened, and closed")
+        made.told.clear()
+        container.connections = 0
+        for fault in faults:
+            made.emulator.inject(fault)
+        yield
 
 
 async def over(hand: SessionHand, turn: str, timeout: float = 30) -> None:
@@ -77,7 +98,10 @@ async def spoken_to(hand: SessionHand, turn: str) -> None:
 )
 async def test_what_passes_costs_no_sample(redis_url: str, hand: SessionHand, fault: str) -> None:
     async with Container(ToneSynthesizer(STEADY)) as container:
-        async with emulated(container.url, fault) as made, gateway(redis_url, made.url):
+        async with (
+            emulated(container.url) as made,
+            serving(redis_url, container, made, fault),
+        ):
             await hand.say("a", AFTER, TEXT, AFTER)
             await over(hand, "a")
             await hand.say("b", TEXT)
@@ -109,8 +133,8 @@ async def test_what_stays_costs_errors_and_the_session_speaks_once_it_is_mended(
 ) -> None:
     async with Container(ToneSynthesizer(STEADY)) as container:
         async with (
-            emulated(container.url, fault) as made,
-            gateway(redis_url, made.url, patience_s=0.5, attempts=2),
+            emulated(container.url) as made,
+            serving(redis_url, container, made, fault, patience_s=0.5, attempts=2),
         ):
             await hand.say("a", TEXT, AFTER)
             await over(hand, "a")
@@ -154,7 +178,10 @@ async def test_a_cancel_ends_its_turn_whatever_happens_to_the_stream(
     async with Container(HeldTone()) as container:
         held = container.tone
         assert isinstance(held, HeldTone)
-        async with emulated(container.url, fault) as made, gateway(redis_url, made.url):
+        async with (
+            emulated(container.url) as made,
+            serving(redis_url, container, made, fault),
+        ):
             await hand.say("a", TEXT, AFTER)
 
             async def audible() -> bool:
@@ -183,8 +210,7 @@ async def test_a_session_outlives_its_streams_and_nobody_hears_it(
     rotations, losses = value(telemetry.upstream_rotations), value(telemetry.upstream_reconnects)
     tone = ToneSynthesizer(ToneOptions(ms_per_char=10, chars_per_piece=20, latency_s=0.04))
     async with Container(tone) as container, emulated(container.url, max_duration_s=5) as made:
-        async with gateway(redis_url, f"{made.url}&max_age_s=1"):
-            await eventually(lambda: len(made.told) == 2, "the gateway has looked at the endpoint")
+        async with serving(redis_url, container, made, query="&max_age_s=1"):
             for turn in range(20):
                 await hand.say(f"t{turn}", *sentences[turn * 10 : turn * 10 + 10])
             await spoken_to(hand, "t19")
@@ -196,16 +222,16 @@ async def test_a_session_outlives_its_streams_and_nobody_hears_it(
     assert not any(isinstance(event, m.SegmentRestarted) for event in events)
     assert ear.ends == dict.fromkeys(range(1, 201), "done")
     assert ear.segments == {n: spoken(text) for n, text in enumerate(sentences, 1)}
-    assert never_without_a_stream(made.told[2:]), "after that look"
+    assert never_without_a_stream(made.told)
 
 
 async def test_an_idle_session_has_a_young_stream_when_it_is_needed(
     redis_url: str, hand: SessionHand
 ) -> None:
     async with Container() as container, emulated(container.url, max_duration_s=5) as made:
-        async with gateway(redis_url, f"{made.url}&max_age_s=1"):
+        async with serving(redis_url, container, made, query="&max_age_s=1"):
             await hand.put(hand.open())
-            await eventually(lambda: container.connections == 1, "it is made before any text")
+            await eventually(lambda: container.connections >= 1, "it is made before any text")
             await eventually(lambda: container.connections >= 4, "replaced, and again")
             await eventually(lambda: len(made.emulator.calls) == 1, "old ones are closed")
             await hand.say("a", TEXT)
@@ -219,7 +245,7 @@ async def test_a_stream_that_cannot_be_replaced_serves_until_its_end(
 ) -> None:
     monkeypatch.setattr("services.tts_gateway.connection.RENEW_AGAIN_S", 0.2)
     async with Container() as container, emulated(container.url) as made:
-        async with gateway(redis_url, f"{made.url}&max_age_s=1"):
+        async with serving(redis_url, container, made, query="&max_age_s=1"):
             await hand.put(hand.open())
             await eventually(lambda: len(made.emulator.calls) == 1, "there is a stream")
             made.emulator.inject("429@1-3")
@@ -228,7 +254,7 @@ async def test_a_stream_that_cannot_be_replaced_serves_until_its_end(
             )
             await hand.say("a", TEXT)
             await over(hand, "a")
-            await eventually(lambda: container.connections == 2, "and then it came")
+            await eventually(lambda: container.connections >= 2, "and then it came")
             await hand.say("b", AFTER)
             await over(hand, "b")
             ear = await hand.hear()

@@ -91,6 +91,25 @@ async def test_either_end_of_the_request_is_a_half_close(signed_end: bool) -> No
         assert [got.payload for got in stream.messages] == [b"last"]
 
 
+async def test_the_response_is_not_over_before_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The official client would fail to end a request whose stream is over, and print so."""
+    monkeypatch.setattr("firstword.emulator.call.REQUEST_END_S", 60)
+    async with (
+        AiohttpContainer() as container,
+        Emulator(Settings(container.url)) as emulator,
+        raw_client(emulator) as client,
+    ):
+        stream = await (await client.open()).opened()
+        await stream.send_bytes(stream.signer.end())
+        await eventually(lambda: container.close_codes == [1000], "the container is told")
+        await (await client.open()).opened()  # by now its answer is there, too
+        assert not stream.ended
+        await stream.send_bytes(b"", end=True)
+        await ended(stream)
+
+
 async def test_a_container_that_does_not_answer_the_close_is_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
