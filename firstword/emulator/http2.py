@@ -47,7 +47,6 @@ class Stream:
     def __init__(self, connection: Connection, number: int, headers: Headers) -> None:
         self.connection = connection
         self.headers = headers
-        self.responded = False
         self._number = number
         self._chunks: deque[tuple[bytes, int]] = deque()
         self._ended = False
@@ -77,7 +76,6 @@ class Stream:
     async def respond(self, status: int, headers: Headers, body: bytes | None = None) -> None:
         """Begin the response; a body is all of it and ends it. Raises ClientGone."""
         self._check()
-        self.responded = True
         self.connection.h2.send_headers(self._number, [(":status", str(status)), *headers])
         if body is not None:
             await self.send(body, end=True)

@@ -17,10 +17,11 @@ from firstword.session_protocol import Words
 from services.inference import voices
 from services.inference.audio import Trimmed, trim
 from services.inference.conjunctions import clause_starts
+from services.inference.normalise import clean
 from services.inference.pieces import LIMIT, Piece, cut
 from services.inference.synthesizer import Audio, Prepared, Samples, SynthesisError, Utterance
-from services.inference.text import Pronouncer, clean, is_speakable
-from services.inference.vocabulary import symbols
+from services.inference.text import Pronouncer
+from services.inference.vocabulary import is_speakable, symbols
 from services.inference.word_times import heard_begin, heard_end, joined
 
 SAMPLE_RATE: Final = 24_000

@@ -16,12 +16,9 @@ from typing import Final, Protocol
 
 from services.inference.g2p.english import English, possessive
 from services.inference.lexicon import Entry, Lexicon, fixed
-from services.inference.normalise import Spoken, clean, normalise
+from services.inference.normalise import Spoken, normalise
 from services.inference.pieces import Token
 from services.inference.synthesizer import SynthesisError
-from services.inference.vocabulary import is_speakable
-
-__all__ = ["Pronouncer", "clean", "is_speakable"]
 
 REMEMBERED: Final = 512
 """Texts whose phonemes are kept."""

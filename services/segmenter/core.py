@@ -113,11 +113,6 @@ class Segmenter:
         """Is there text that is not yet in a segment?"""
         return bool(self._held or self._prefix) or not self._scanner.blank
 
-    @property
-    def held_from(self) -> int:
-        """Offset in the turn of the first character that is not yet in a segment."""
-        return self._at
-
     # --- from pieces to segments ----------------------------------------------------------
 
     def _events(self, pieces: list[Piece], now: float) -> list[Event]:

@@ -106,11 +106,6 @@ class _File(TypedDict, total=False):
     quote_particles: dict[str, str]
 
 
-def languages() -> tuple[str, ...]:
-    """The languages that have a table."""
-    return tuple(code for code in _TABLES if code != _OTHERS)
-
-
 def load(lang: str) -> Table:
     """The table of `lang`, else of a relative, else one with few abbreviations."""
     code = lang.lower().replace("_", "-").split("-", 1)[0]

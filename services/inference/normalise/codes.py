@@ -23,7 +23,6 @@ _PERCENT: Final = re.compile(r"[ ](?:per cento|por ciento|por cento|pour cent|pe
 _MEASURES: Final = "个次人元块折通遍名只件万页张本条台円個回枚%"
 _BEFORE_ANOTHER: Final = re.compile(r"(?<!\d)\d{3,8}(?:,|[ ](?:or|and|o|ou|y|e|et|या|或))[ ]?$")
 """Dial 112 or 999."""
-_IPV6: Final = re.compile(r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}", re.IGNORECASE)
 
 
 def rules(_language: Language) -> list[Rule]:

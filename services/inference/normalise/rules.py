@@ -17,8 +17,6 @@ Say: TypeAlias = Callable[[re.Match[str], Language], str | None]
 DASH: Final = r"(?:[-–—‒−]|[ ][–—‒-][ ])"
 """Between two numbers: up to."""
 
-NOT_MORE: Final = r"(?![\d\w])"
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

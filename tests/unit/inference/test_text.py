@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.inference.normalise import clean
 from services.inference.pieces import Token
 from services.inference.synthesizer import SynthesisError
-from services.inference.text import clean, is_speakable
-from services.inference.vocabulary import QUOTES, keep_known, symbols
+from services.inference.vocabulary import QUOTES, is_speakable, keep_known, symbols
 from services.inference.word_times import joined
 from tests.doubles.engines import pronouncer
 

@@ -14,9 +14,10 @@ from firstword import languages
 from firstword.encoding import Encoder, EncodingError
 from services.inference import voices
 from services.inference.g2p.unknown import UnknownWords
+from services.inference.normalise import clean
 from services.inference.pieces import LIMIT, Token, cut
 from services.inference.synthesizer import SynthesisError
-from services.inference.text import Pronouncer, clean
+from services.inference.text import Pronouncer
 from services.inference.vocabulary import QUOTES, symbols
 
 GPL = ("av", "espeakng_loader", "phonemizer")

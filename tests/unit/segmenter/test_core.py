@@ -125,7 +125,8 @@ def test_what_follows_a_stalled_mark_is_read_on() -> None:
     turn.push("It is done. ", 1.0)
     assert [type(event) for event in turn.idle(2.0)] == [Segment]
     assert turn.holding is False
-    assert turn.held_from == 11
+    turn.push("Go on", 3.0)
+    assert [event.start for event in turn.flush(3.0) if isinstance(event, Segment)] == [12]
 
 
 def test_max_wait_cuts_at_the_last_clause() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 
-from services.segmenter.tables import ENDS, MAY, NEVER, NUMBER, languages, load
+from services.segmenter.tables import ENDS, MAY, NEVER, NUMBER, load
 
+FILES = [file.name for file in (files("services.segmenter") / "data").iterdir()]
+LANGUAGES = sorted(name[:-5] for name in FILES if name.endswith(".json") and name != "und.json")
 WANTED = {"ar", "de", "en", "es", "fr", "hi", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr"}
 
 
 def test_every_language_of_the_product_has_a_table() -> None:
-    assert set(languages()) >= WANTED | {"zh"}
+    assert set(LANGUAGES) >= WANTED | {"zh"}
 
 
-@pytest.mark.parametrize("lang", languages())
+@pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_table_holds_what_the_rules_look_up(lang: str) -> None:
     table = load(lang)
     assert table.lang == lang
