@@ -1,4 +1,4 @@
-"""One token's way through the eight files, with the real services over a real server.
+"""One token's way through the services (docs/ARCHITECTURE.md), over a real server.
 
 Only the synthesizer is a double: its samples can be computed, so every one of them is checked.
 """
