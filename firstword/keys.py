@@ -15,6 +15,7 @@ DOOR = "fw:text"
 DEAD = "fw:dead"
 CONFIG = "fw:config"
 DEFAULT_PARTITIONS = 16
+MAX_PARTITIONS = 1024
 DEFAULT_MAX_QUEUED = 200  # segments of a session that may wait to be spoken
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)

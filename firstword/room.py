@@ -96,7 +96,7 @@ class Room:
             waiting, position = text
             return Queue(
                 waiting=int(waiting or 0) + int(length),
-                limit=int(limit or keys.DEFAULT_MAX_QUEUED),
+                limit=int(limit) if limit and limit.isdigit() else keys.DEFAULT_MAX_QUEUED,
                 position=None if position is None else position.decode(),
             )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
 from firstword import codec, keys
 from firstword.errors import FirstwordError
@@ -90,16 +90,30 @@ class Streams:
     # -- the deployment ---------------------------------------------------------------------------
 
     async def partitions(self) -> int | None:
-        """How many ingress partitions this deployment has; None until a segmenter has started."""
+        """How many ingress partitions this deployment has; None until a segmenter has started.
+
+        Raises FirstwordError if what is recorded is no such number.
+        """
         value = await self._commands.hget(keys.CONFIG, "partitions")
-        return None if value is None else int(value)
+        return None if value is None else _partitions(value)
 
     async def record(self, partitions: int, **limits: int) -> int:
         """Record what a segmenter runs with, as far as nothing is recorded; returns the partition
-        count that is. A server that is full takes it, too."""
+        count that is. A server that is full takes it, too. Raises as `partitions`."""
         fields = {"partitions": partitions, **limits}
         words = [word for pair in fields.items() for word in pair]
-        return int(await self.script("record", [keys.CONFIG], words))
+        return _partitions(await self.script("record", [keys.CONFIG], words))
+
+    async def limit_queues(self, max_queued: int) -> None:
+        """Record how many segments of a session may wait, also on a server that is full: publishers
+        wait when half of them do."""
+        if await self._commands.hget(keys.CONFIG, "max_queued") == str(max_queued).encode():
+            return
+        try:
+            await self._commands.hset(keys.CONFIG, "max_queued", max_queued)
+        except OutOfMemoryError:
+            await self._commands.hdel(keys.CONFIG, "max_queued")
+            await self.script("record", [keys.CONFIG], ["max_queued", max_queued])
 
     async def workers(self, stage: str) -> int:
         """How many workers of a stage live: have a lease that is not over by the server's clock."""
@@ -256,6 +270,18 @@ async def _run(client: Any, name: str, key_list: list[str], args: Iterable[Any])
         return await client.evalsha(_HASHES[name], len(key_list), *words)
     except NoScriptError:  # a server that is new, or was restarted; EVAL teaches it the script
         return await client.eval(_SCRIPTS[name], len(key_list), *words)
+
+
+def _partitions(recorded: bytes) -> int:
+    if recorded.isdigit() and 1 <= int(recorded) <= keys.MAX_PARTITIONS:
+        return int(recorded)
+    raise FirstwordError(
+        "partitions_differ",
+        f"{keys.CONFIG} has {recorded[:20].decode(errors='replace')!r} for the number of ingress "
+        f"partitions, which nobody of ours writes: `firstword redis HSET {keys.CONFIG} partitions "
+        f"N`, with the N that the segmenters run with (FIRSTWORD_PARTITIONS, else "
+        f"{keys.DEFAULT_PARTITIONS})",
+    )
 
 
 def _entries(reply: Any) -> list[Entry]:

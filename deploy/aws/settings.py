@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from deploy.aws.environments import as_text, environment
 from firstword.errors import SettingsError
+from firstword.keys import MAX_PARTITIONS
 from firstword.settings import load, setting, table
 from services.agent.settings import SOURCES
 
@@ -88,7 +89,7 @@ class Deployment:
     )
 
     partitions: int = setting(
-        16, "partitions", "ingress partitions, for good", minimum=1, maximum=1024
+        16, "partitions", "ingress partitions, for good", minimum=1, maximum=MAX_PARTITIONS
     )
     segmenters: int = setting(2, "segmenters", "segmenter tasks at least", minimum=1)
     gateways: int = setting(2, "gateways", "gateway tasks at least", minimum=1)

@@ -123,8 +123,8 @@ def _add_up(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--agent-port",
         type=_port,
-        default=8000,
-        help="port of the agent and its page, if it is free (default: %(default)s)",
+        help="port of the agent and its page, if it is free (default: FIRSTWORD_AGENT_PORT, "
+        "else 8000)",
     )
     sub.add_argument(
         "--log-dir",

@@ -93,7 +93,10 @@ async def look_at_redis(url: str | None, partitions: str | None) -> AsyncIterato
         running = await insist(lambda: streams.workers("segmenter"), url)
         yield partitions_agree(recorded, partitions, running)
     except FirstwordError as error:
-        yield Finding(name, "fatal", error.message, "see that it runs and lets us in")
+        if error.code == "partitions_differ":
+            yield Finding("partitions", "fatal", error.message)
+        else:
+            yield Finding(name, "fatal", error.message, "see that it runs and lets us in")
     finally:
         await streams.close()
 

@@ -26,9 +26,19 @@ UPSTREAM_VARIABLE = "FIRSTWORD_UPSTREAM"
 _EMULATOR_CA = "emulator-ca.pem"
 UPSTREAMS = ("websocket", "sagemaker")
 """How gateway and container may be joined here: straight, or as behind a SageMaker endpoint."""
-PORTS: Mapping[str, int] = {"inference": 8080, "tts_gateway": 9102, "segmenter": 9101}
+PORTS: Mapping[str, int] = {
+    "inference": 8080,
+    "tts_gateway": 9102,
+    "segmenter": 9101,
+    "agent": 8000,
+}
 """Where `firstword up` puts them if it can: where deploy/observability/prometheus.yml looks."""
-_VARIABLES = {"inference": "INFERENCE", "tts_gateway": "GATEWAY", "segmenter": "SEGMENTER"}
+_VARIABLES = {
+    "inference": "INFERENCE",
+    "tts_gateway": "GATEWAY",
+    "segmenter": "SEGMENTER",
+    "agent": "AGENT",
+}
 _LOOK_S = 0.2
 _SILENCE_S = 1.0
 

@@ -42,7 +42,9 @@ async def command(options: argparse.Namespace, console: Console, environ: Mappin
     def tell(service: str, what: str) -> None:
         console.note(f"  {service:<12} {what}")
 
-    ports = {**stack.ports(environ), "agent": options.agent_port}
+    ports = stack.ports(environ)
+    if options.agent_port is not None:
+        ports["agent"] = options.agent_port
     console.note("Starting Firstword. Ctrl-C stops it.")
     await asyncio.to_thread(make_log_folder, log_dir)  # before anything is started
     async with stack.server(environ, options.port, tell) as server:

@@ -8,10 +8,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from firstword import session_address
 from firstword.emulator.signatures import Request
 from firstword.errors import FirstwordError
 
-DEFAULT_PATH = "invocations-bidirectional-stream"
+DEFAULT_PATH = session_address.PATH.lstrip("/")
 
 _ROUTE = re.compile(r"/endpoints/(?P<endpoint>[^/]*)/invocations-bidirectional-stream")
 _ENDPOINT = re.compile(r"[A-Za-z0-9](?:-*[A-Za-z0-9])*")

@@ -10,11 +10,11 @@ from aiohttp import web
 
 from firstword import keys, telemetry
 from firstword.dead import flood
-from firstword.errors import LeaseLost
+from firstword.errors import FirstwordError, LeaseLost
 from firstword.ownership import Ownership
 from firstword.poison import Poison, where
 from firstword.runtime import Health, HttpServer, add_routes, announce_ready
-from firstword.server_look import check_server
+from firstword.server_look import check_server, when_it_answers
 from firstword.streams import Streams, pause
 from services.segmenter.admission import Memory
 from services.segmenter.reader import CursorKeeper, DoorReader, PartitionReader
@@ -50,7 +50,7 @@ class SegmenterService:
         self._running: dict[str, _Running] = {}
         self._farewells: set[asyncio.Task[None]] = set()
         self._memory = Memory(settings.memory_limit_share)
-        self._recorded = settings.partitions
+        self._apart: str | None = None
         self._look_now = asyncio.Event()
         self._ownership = Ownership(
             self._streams, STAGE, acquired=self._start, lost=self._abandon, excess=self._hand_over
@@ -61,7 +61,7 @@ class SegmenterService:
         health = Health()
         health.add("redis", self._ownership.problem)
         health.add("memory", self._no_room)
-        health.add("partitions", self._divided)
+        health.add("partitions", lambda: self._apart)
         health.add("poison", lambda: flood(self._streams))
         app = web.Application()
         add_routes(app, health)
@@ -69,21 +69,18 @@ class SegmenterService:
         await http.start()
         self.address = http.address
         try:
-            await self._join(stop)
-            await self._serve(stop)
+            await check_server(self._streams, stop)
+            await when_it_answers(self._join, stop)
+            if not stop.is_set():
+                await self._serve(stop)
         finally:
             await http.stop()
             await self._streams.close()
 
-    async def _join(self, stop: asyncio.Event) -> None:
+    async def _join(self) -> None:
         """Become part of the deployment."""
-        await check_server(self._streams, stop)
         await self._streams.agree_on_partitions(self._settings.partitions)
-        # For publishers: they wait when half of it is taken.
-        limit = self._settings.max_queued
-        recorded = await self._streams.commands.hget(keys.CONFIG, "max_queued")
-        if recorded != str(limit).encode():
-            await self._streams.commands.hset(keys.CONFIG, "max_queued", limit)
+        await self._streams.limit_queues(self._settings.max_queued)
         units = [DOOR, *map(str, range(self._settings.partitions))]
         await self._ownership.offer_always(units)
 
@@ -205,24 +202,16 @@ class SegmenterService:
     async def _look_at_record(self) -> None:
         """Record again what the server has lost, so that nobody starts beside us with another
         number; somebody may have done so before."""
-        ours, before = self._settings.partitions, self._recorded
-        limits = {"max_queued": self._settings.max_queued}
-        self._recorded = await self._streams.record(ours, **limits)
-        if self._recorded != before:
-            event = "partitions_agree" if self._recorded == ours else "partitions_differ"
-            telemetry.logger().warning(event, recorded=self._recorded, ours=ours)
-
-    def _divided(self) -> str | None:
-        ours, recorded = self._settings.partitions, self._recorded
-        if recorded == ours:
-            return None
-        return (
-            f"this deployment is recorded with {recorded} ingress partitions, and this segmenter "
-            f"has {ours}: the text of one session may go two ways. If {recorded} is right, start "
-            f"this one again with FIRSTWORD_PARTITIONS={recorded}; if {ours} is right, stop the "
-            f"segmenters that have {recorded}, then `firstword redis HSET {keys.CONFIG} partitions "
-            f"{ours}`"
-        )
+        ours, before = self._settings.partitions, self._apart
+        recorded = None
+        try:
+            recorded = await self._streams.record(ours, max_queued=self._settings.max_queued)
+            self._apart = None if recorded == ours else _divided(ours, recorded)
+        except FirstwordError as error:
+            self._apart = error.message
+        if self._apart != before:
+            event = "partitions_differ" if self._apart else "partitions_agree"
+            telemetry.logger().warning(event, recorded=recorded, ours=ours)
 
     async def _look_at_lag(self) -> None:
         """By what is read, not by what is stored: a sentence that stays open is no lag."""
@@ -242,3 +231,12 @@ class SegmenterService:
             await asyncio.wait(tasks, timeout=DRAIN_S)
         if self._farewells:
             await asyncio.wait(self._farewells, timeout=DRAIN_S)
+
+
+def _divided(ours: int, recorded: int) -> str:
+    return (
+        f"this deployment is recorded with {recorded} ingress partitions, and this segmenter has "
+        f"{ours}: the text of one session may go two ways. If {recorded} is right, start this one "
+        f"again with FIRSTWORD_PARTITIONS={recorded}; if {ours} is right, stop the segmenters that "
+        f"have {recorded}, then `firstword redis HSET {keys.CONFIG} partitions {ours}`"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS
+from firstword.keys import DEFAULT_MAX_QUEUED, DEFAULT_PARTITIONS, MAX_PARTITIONS
 from firstword.redis_client import check_url
 from firstword.server_check import FULL_SHARE
 from firstword.server_errors import without_password
@@ -30,7 +30,7 @@ class SegmenterSettings:
         "FIRSTWORD_PARTITIONS",
         "ingress partitions; the same for every service of a deployment",
         minimum=1,
-        maximum=1024,
+        maximum=MAX_PARTITIONS,
     )
     http_host: str = setting(
         "127.0.0.1", "FIRSTWORD_SEGMENTER_HOST", "address of /livez, /readyz and /metrics"

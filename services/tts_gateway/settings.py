@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from firstword.redis_client import check_url
 from firstword.server_errors import without_password
+from firstword.session_address import PATH
 from firstword.settings import setting
 from services.tts_gateway.actions import Limits
 from services.tts_gateway.retention import Retention
@@ -23,7 +24,7 @@ class GatewaySettings:
         shown=without_password,
     )
     upstream: str = setting(
-        "ws://127.0.0.1:8080/invocations-bidirectional-stream",
+        f"ws://127.0.0.1:8080{PATH}",
         "FIRSTWORD_UPSTREAM",
         "synthesis backend: ws://host:port or wss://… of an inference container, "
         "openai+http://host:port/v1 or openai+https://… of an OpenAI-compatible speech server, "

@@ -12,6 +12,7 @@ import yaml
 from firstword.cli import stack
 from firstword.errors import FirstwordError
 from firstword.supervisor import Supervisor
+from services.agent.settings import AgentSettings
 from services.inference.settings import InferenceSettings
 from services.segmenter.settings import SegmenterSettings
 from services.tts_gateway.settings import GatewaySettings
@@ -78,7 +79,7 @@ def test_a_port_that_is_free_is_taken(
     told: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upstream: str
 ) -> None:
     monkeypatch.setattr(stack, "_is_free", lambda port: True)  # as far as others go
-    ports = {**stack.ports({}), "agent": 8000}
+    ports = stack.ports({})
     found = given(made(told, tmp_path, ports=ports, upstream=upstream))
     assert {name: int(port) for name, port in found.items() if name != "sagemaker"} == ports
     assert not told
@@ -101,12 +102,15 @@ def test_prometheus_looks_where_up_puts_them_and_where_they_are_alone() -> None:
         "inference": InferenceSettings().port,
         "tts_gateway": GatewaySettings().http_port,
         "segmenter": SegmenterSettings().http_port,
+        "agent": AgentSettings().http_port,
     }
 
 
 def test_the_environment_may_name_other_ports() -> None:
-    environ = {"FIRSTWORD_SEGMENTER_PORT": "0", "FIRSTWORD_GATEWAY_PORT": "7000"}
-    assert stack.ports(environ) == {"inference": 8080, "tts_gateway": 7000, "segmenter": 0}
+    named = {"SEGMENTER": "0", "GATEWAY": "7000", "AGENT": "7001"}
+    environ = {f"FIRSTWORD_{word}_PORT": port for word, port in named.items()}
+    others = {"tts_gateway": 7000, "segmenter": 0, "agent": 7001}
+    assert stack.ports(environ) == {"inference": 8080, **others}
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http", " 1", "\u0663"])

@@ -83,6 +83,7 @@ async def running(
     monkeypatch.setattr(stack, "supervisor", one_service)
     environ = {**os.environ, "FIRSTWORD_REDIS_URL": "", "XDG_RUNTIME_DIR": str(tmp_path)}
     environ |= {"FIRSTWORD_SEGMENTER_PORT": "7", "FIRSTWORD_GATEWAY_PORT": ""}
+    environ |= {"FIRSTWORD_AGENT_PORT": "9"}  # the option wins
     environ.pop("FIRSTWORD_INFERENCE_PORT", None)
     err = io.StringIO()
     options = argparse.Namespace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -116,6 +117,41 @@ async def test_whoever_runs_beside_another_number_is_red_until_one_is_left(
     assert (told[0]["recorded"], told[0]["ours"]) == (4, 8)
 
 
+@pytest.mark.parametrize("recorded_as", ["abc", "0", "-3", "1.5", "", "99999"])
+async def test_what_is_no_number_of_partitions_is_told_by_whoever_meets_it(
+    redis_url: str, streams: Streams, recorded_as: str
+) -> None:
+    await streams.commands.hset(keys.CONFIG, "partitions", recorded_as)
+    told = (
+        rf"{keys.CONFIG} has '{recorded_as}' .* `firstword redis HSET {keys.CONFIG} partitions N`"
+    )
+    for ask in (streams.partitions(), streams.agree_on_partitions(8)):
+        with pytest.raises(FirstwordError, match=told) as refused:
+            await ask
+        assert refused.value.code == "partitions_differ"
+    found = [each async for each in look_at_redis(redis_url, None)][-1]
+    assert (found.name, found.level) == ("partitions", "fatal")
+    assert re.match(told, found.message)
+
+
+async def test_a_record_that_is_spoilt_turns_who_runs_red_and_stops_nothing(
+    redis_url: str, streams: Streams
+) -> None:
+    async with segmenter(redis_url, partitions=8) as made:
+        await streams.commands.hset(keys.CONFIG, "partitions", "abc")
+
+        async def red() -> bool:
+            return "has 'abc'" in (await reasons(made)).get("partitions", "")
+
+        await eventually(red, "it says so")
+        await streams.commands.hset(keys.CONFIG, "partitions", 8)  # as it told
+
+        async def green() -> bool:
+            return not await reasons(made)
+
+        await eventually(green, "it went on")
+
+
 async def test_what_a_newer_segmenter_records_of_its_limit_stays(
     redis_url: str, streams: Streams
 ) -> None:
@@ -139,6 +175,8 @@ async def test_a_server_that_is_full_takes_the_record(
     assert await streams.record(8, max_queued=50) == 8
     assert await streams.record(4, max_queued=60) == 8
     assert await recorded(streams) == {"partitions": b"8", "max_queued": b"50"}
+    await streams.limit_queues(60)
+    assert await recorded(streams) == {"partitions": b"8", "max_queued": b"60"}
     await streams.close()
 
 

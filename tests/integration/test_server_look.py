@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from redis.exceptions import BusyLoadingError, ClusterDownError, OutOfMemoryError
 from structlog.testing import capture_logs
 
 from firstword import server_look
 from firstword.embedded import EmbeddedServer
 from firstword.errors import FirstwordError
+from firstword.redis_client import Address
 from firstword.server_check import Facts, findings
-from firstword.server_look import check_server
+from firstword.server_look import check_server, when_it_answers
 from firstword.streams import Streams
 from tests.e2e.stack import Stack
 from tests.support import eventually
@@ -111,17 +115,85 @@ async def test_a_server_that_is_away_is_waited_for_until_the_stop(
     await streams.close()
 
 
+@pytest.mark.parametrize("service", ["segmenter", "tts_gateway", "agent"])
+async def test_a_password_that_is_wrong_is_told_at_once(redis_url: str, service: str) -> None:
+    url = redis_url.replace("redis://", "redis://nobody:secret@")
+    status, _, said = await ended(await started(service, url))
+    assert status == 2
+    assert said.startswith("the Redis server refuses this user: give the right password in the URL")
+    assert said.count("\n") == 1
+    assert "secret" not in said
+
+
+async def test_what_the_url_gets_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def asked(_self: Address, _timeout_s: float) -> bool:
+        raise FirstwordError("bad_url", "a cluster has database 0 only")
+
+    monkeypatch.setattr(Address, "is_cluster", asked)
+    streams = Streams("redis://127.0.0.1:1/3")
+    with pytest.raises(FirstwordError, match="database 0 only"):
+        await check_server(streams, asyncio.Event())
+    await streams.close()
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        BusyLoadingError("loading the dataset"),
+        ClusterDownError("CLUSTERDOWN the cluster is down"),
+        OutOfMemoryError("command not allowed"),
+        TypeError("a cluster client in a failover"),
+    ],
+)
+async def test_what_passes_by_itself_is_waited_for(passing: Exception) -> None:
+    answers: list[Exception | str] = [passing, "well"]
+
+    async def attempt() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert await when_it_answers(attempt, asyncio.Event()) == "well"
+
+
+@pytest.mark.parametrize("service", ["segmenter", "tts_gateway", "agent"])
+async def test_a_service_that_still_waits_for_its_server_can_be_stopped(service: str) -> None:
+    child = await started(service, "redis://127.0.0.1:1")
+    assert child.stdout is not None
+    first = await child.stdout.readline()
+    assert json.loads(first)["event"] == "server_unknown"
+    child.send_signal(signal.SIGTERM)
+    status, out, said = await ended(child)
+    assert (status, said) == (0, "")
+    assert "crashed" not in out
+
+
 async def test_a_service_that_is_refused_ends_with_one_sentence(redis_url: str) -> None:
     streams = Streams(redis_url)
     await streams.agree_on_partitions(7)
     await streams.close()
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "services.segmenter"),
-        env={**os.environ, "FIRSTWORD_REDIS_URL": redis_url, "FIRSTWORD_SEGMENTER_PORT": "0"},
+    status, _, said = await ended(await started("segmenter", redis_url))
+    assert status == 2
+    assert said.count("\n") == 1
+    assert "this deployment has 7 ingress partitions" in said
+
+
+async def started(service: str, redis_url: str) -> asyncio.subprocess.Process:
+    ports = {f"FIRSTWORD_{word}_PORT": "0" for word in ("AGENT", "GATEWAY", "SEGMENTER")}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", f"services.{service}"),
+        env={**os.environ, "FIRSTWORD_REDIS_URL": redis_url, **ports},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await child.communicate()
-    assert child.returncode == 2
-    assert said.decode().count("\n") == 1
-    assert "this deployment has 7 ingress partitions" in said.decode()
+
+
+async def ended(child: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
+    """Exit status, and what is left of standard output and error."""
+    try:
+        out, said = await child.communicate()
+    finally:
+        if child.returncode is None:
+            child.kill()
+    return child.returncode, out.decode(), said.decode()

@@ -19,7 +19,7 @@ from firstword.errors import FirstwordError
 
 def test_up_has_the_usual_ports() -> None:
     options = parser().parse_args(["up"])
-    assert (options.port, options.agent_port, options.log_dir) == (6379, 8000, None)
+    assert (options.port, options.agent_port, options.log_dir) == (6379, None, None)
     options = parser().parse_args(["up", "--port", "7000", "--log-dir", "logs"])
     assert (options.port, options.log_dir) == (7000, Path("logs"))
 
