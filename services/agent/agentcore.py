@@ -25,6 +25,7 @@ from firstword.poison import where
 from firstword.runtime import begin_logs, explain, load_settings
 from services.agent.conversation import Conversation
 from services.agent.core import RequestError, Say, check_label, error_event, parse_invocation
+from services.agent.server_watch import ServerWatch
 from services.agent.settings import AgentSettings
 from services.agent.sources import chosen
 from services.agent.sse import HEADERS, SseOutlet, speak
@@ -50,7 +51,7 @@ class RuntimeAgent:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._opened = AsyncExitStack()
-        self._parts: tuple[Firstword, Talks] | None = None
+        self._parts: tuple[Firstword, Talks, ServerWatch] | None = None
         self._speaking: set[asyncio.Task[Any]] = set()
         self._farewells: set[asyncio.Task[Any]] = set()
 
@@ -101,7 +102,8 @@ class RuntimeAgent:
         await pipe.write(b"")
 
     async def _converse(self, say: Say, name: str | None, outlet: SseOutlet) -> None:
-        firstword, talks = await self._open()
+        firstword, talks, server = await self._open()
+        await server.need()
         session = firstword.session(name)
         listener = await session.listener()
         await session.open()
@@ -116,13 +118,17 @@ class RuntimeAgent:
             # In a task of its own: this one may be cancelled.
             _keep(asyncio.create_task(conversation.hang_up(close=name is None)), self._farewells)
 
-    async def _open(self) -> tuple[Firstword, Talks]:
+    async def _open(self) -> tuple[Firstword, Talks, ServerWatch]:
         async with self._opening:
             if self._parts is None:
                 make_source = await self._opened.enter_async_context(self._choose(self._settings))
                 firstword = Firstword(self._settings.redis_url)
                 await self._opened.enter_async_context(firstword)
-                self._parts = firstword, self._settings.talks(make_source)
+                server = ServerWatch(firstword)
+                await server.look()
+                watching = asyncio.create_task(server.run())
+                self._opened.callback(watching.cancel)
+                self._parts = firstword, self._settings.talks(make_source), server
                 self._loop = asyncio.get_running_loop()
             return self._parts
 

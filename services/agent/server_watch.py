@@ -45,13 +45,17 @@ class ServerWatch:
         """Until cancelled."""
         try:
             while True:
-                await asyncio.wait({self._look()})
+                await self.look()
                 if self.problem is None:
                     await self._look_at_memory()
                 await asyncio.sleep(LOOK_S)
         finally:
             if self._looking is not None:
                 self._looking.cancel()
+
+    async def look(self) -> None:
+        """Ask once, however long that takes: some seconds where nothing answers at all."""
+        await asyncio.wait({self._look()})
 
     async def need(self) -> None:
         """Raises FirstwordError if the server did not answer last time, nor does within a second.

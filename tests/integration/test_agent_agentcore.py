@@ -23,11 +23,13 @@ from bedrock_agentcore import RequestContext
 from starlette.responses import StreamingResponse
 
 from firstword import messages as m
+from firstword import server_errors
 from firstword.sse import Invocation, SseDecoder, read_invocation
 from services.agent.agentcore import RuntimeAgent
 from services.agent.settings import AgentSettings
 from tests.command import firstword
 from tests.doubles.path import PathDouble, heard
+from tests.doubles.proxy import Proxy
 from tests.doubles.strands_model import SECRET
 from tests.support import eventually
 
@@ -227,6 +229,38 @@ async def test_a_server_that_is_away_is_told(tmp_path: Path) -> None:
         answer = await invoke(caller, prompt="hello")
     assert [error.code for error in answer.errors] == ["unreachable"]
     assert answer.reason == "failed"
+
+
+async def test_a_server_that_is_known_to_be_away_is_told_without_a_wait(
+    redis_url: str, path: PathDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tries as long as for a server that may come back does so for this test's life."""
+    monkeypatch.setattr(server_errors, "PATIENCE_S", 1e6)
+    async with Proxy(redis_url) as proxy:
+        proxy.go_dark(new_too=True)
+        agent = await asyncio.to_thread(RuntimeAgent, AgentSettings(redis_url=proxy.url))
+        answer = await said_by(agent, "Hello.")
+        assert [error.code for error in answer.errors] == ["unreachable"]
+
+        async def speaks() -> bool:
+            return heard((await said_by(agent, "Hello.")).pcm) == "Hello."
+
+        proxy.go_dark(new_too=False)
+        await eventually(speaks, "it is asked whenever somebody comes")
+        await agent.close()
+
+
+async def said_by(agent: RuntimeAgent, text: str) -> Invocation:
+    """Its answer, in this test's loop in place of the runtime's."""
+    context = RequestContext(session_id="again", request_headers=None, request=None)
+    response = await agent.invoke({"text": text, "tokens_per_second": 0}, context)
+    assert isinstance(response, StreamingResponse)
+    answer, decoder = Invocation(), SseDecoder()
+    async for data in response.body_iterator:
+        assert isinstance(data, bytes)
+        for event in decoder.feed(data):
+            answer.feed(event)
+    return answer
 
 
 async def test_wrong_settings_end_it(tmp_path: Path) -> None:

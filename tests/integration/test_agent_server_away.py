@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 
 from firstword import server_errors
+from firstword.streams import Streams
 from services.agent import server_watch
 from tests.doubles.path import PathDouble
 from tests.doubles.proxy import Proxy
@@ -69,10 +70,15 @@ async def test_a_server_that_is_back_is_used_before_the_next_look(
 
 
 async def test_what_the_server_says_is_told(redis_url: str) -> None:
-    """A wrong password is no absence."""
-    wrong = redis_url.replace("redis://", "redis://nobody:wrong@")
-    async with (
-        serving(wrong) as agent,
-        agent.post("/invocations", json={"text": "Hello."}) as response,
-    ):
-        assert (response.status, (await response.json())["code"]) == (503, "refused")
+    """A user who is none any more is no absence."""
+    admin = Streams(redis_url)
+    await admin.commands.execute_command("ACL", "SETUSER", "guest", "on", ">word", "~*", "+@all")
+    async with serving(redis_url.replace("redis://", "redis://guest:word@")) as agent:
+        await admin.commands.execute_command("ACL", "DELUSER", "guest")  # and its connections
+
+        async def refused() -> bool:
+            async with agent.post("/invocations", json={"text": "Hello."}) as response:
+                return response.status == 503 and (await response.json())["code"] == "refused"
+
+        await eventually(refused, "callers are told what the server says")
+    await admin.close()
