@@ -55,8 +55,14 @@ async def test_every_expression_has_data_under_load(tmp_path: Path) -> None:
                 return True
 
             await eventually(all_answered, "every expression has data", 90)
-            assert await prometheus.values("count(up == 1)") == [4.0]
-            traces = await prometheus.traces("firstword_first_audio_seconds_bucket")
-            assert traces == {TRACE}
             slow = f'le="{telemetry.SLO_FIRST_AUDIO_S}"'
-            assert await prometheus.values(f"firstword_first_audio_seconds_bucket{{{slow}}}")
+
+            async def all_is_seen() -> bool:
+                """In one scrape: on a busy machine one of them may come too late."""
+                assert await prometheus.values("count(up == 1)") == [4.0]
+                traces = await prometheus.traces("firstword_first_audio_seconds_bucket")
+                assert traces == {TRACE}
+                values = f"firstword_first_audio_seconds_bucket{{{slow}}}"
+                return bool(await prometheus.values(values))
+
+            await eventually(all_is_seen, "every service is up, and times lead to their trace")
