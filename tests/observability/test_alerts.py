@@ -91,6 +91,10 @@ def ready(check: str) -> str:
     return f'firstword_not_ready{{check="{check}",instance="a",service="gateway"}}'
 
 
+def up(*services: str, values: str = "1x60") -> Series:
+    return {f'up{{job="firstword",instance="a",service="{name}"}}': values for name in services}
+
+
 FAILURES = 'firstword_upstream_failures_total{code="upstream_refused"}'
 DEAD = 'firstword_dead_letters_total{reason="bad_msgpack"}'
 BUSY = 'firstword_synthesis_errors_total{code="busy"}'
@@ -151,8 +155,16 @@ CASES = [
         {BUSY: "0+30x60", BUSY_PUBLISHED: "0x60"},
         {BUSY: "0+6x60", BUSY_PUBLISHED: "0+3x60"},
     ),
+    gauge(ready("partitions"), "1x60", "0x60", "FirstwordPartitionsDiffer"),
     gauge(UP, "0x60", "1x60", "FirstwordTargetDown"),
-    Case("FirstwordNoTargets", {"another": "1x60"}, {UP: "1x60"}),
+    Case("FirstwordNoTargets", up("segmenter"), up("segmenter", "gateway")),
+    Case("FirstwordNoTargets", up("gateway"), up("segmenter", "gateway", "inference")),
+    # One that goes away, and one that there never was or that is down: that is another's to tell.
+    Case(
+        "FirstwordNoTargets",
+        {**up("segmenter", "gateway"), **up("agent", values="1x10 stale _x40")},
+        {**up("segmenter", "gateway"), **up("agent", values="1x10 0x40")},
+    ),
     Case("FirstwordWorkersDie", {TAKEN: "0x15 12x40"}, {TAKEN: "12x60"}),
     Case("FirstwordOwnersFight", {FENCED: "0+30x60"}, {FENCED: "0+3x60"}),
     Case("FirstwordLoopLate", late(20), late(1)),
