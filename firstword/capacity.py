@@ -18,6 +18,7 @@ FAILED_SHARE = 0.01
 """A step in which more of the turns failed is not met."""
 SILENT_SHARE = 0.05
 """Nor is one in which more of the turns had a gap between two sentences."""
+LEAST_SPEAKING = 0.001
 LEAST_TARGET_SHARE = 0.25
 LONGEST_START_S = 3600.0
 """No container may take longer: it is the most that SageMaker waits for one."""
@@ -188,12 +189,12 @@ def _check(q_max: int, total_s: float, demand: Demand) -> None:
         )
     if demand.peak < 1:
         raise refused("a peak of less than one session needs no instance")
-    if not 0 < demand.speaking <= 1:
+    if not LEAST_SPEAKING <= demand.speaking <= 1:
         raise refused(
-            f"{demand.speaking:g} of the sessions speak at once: that share is more than 0 and at "
-            "most 1"
+            f"{demand.speaking:g} of the sessions speak at once: that share is at least "
+            f"{LEAST_SPEAKING:g} and at most 1"
         )
-    if demand.growth_per_minute < 0:
+    if not demand.growth_per_minute >= 0:  # nor what is no number
         raise refused("sessions grow by a number of at least 0 a minute")
     if demand.growth_per_minute > demand.peak:
         raise refused(
