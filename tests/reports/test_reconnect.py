@@ -219,7 +219,8 @@ async def test_a050_readiness_tells_of_it_and_heals_by_itself(
     redis_url: str, hand: SessionHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.tts_gateway.watched.PROBE_S", 0.05)
-    monkeypatch.setattr("services.tts_gateway.watched.HOLD_S", 0.2)
+    monkeypatch.setattr("services.tts_gateway.watched.HOLD_S", 1.0)
+    monkeypatch.setattr("services.tts_gateway.reachability.QUIET_S", 1.0)
     welcomes: list[Callable[[Peer], Awaitable[None]]] = [_leaves]
 
     async def greet(peer: Peer) -> None:
