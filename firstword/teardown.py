@@ -7,6 +7,7 @@ outlive the stack and go on costing; they are taken away only where that is aske
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,9 @@ KEPT = ("weights", "images", "logs", "snapshots")
 BY_THE_HOUR = "by the hour, whether anybody speaks or not"
 BY_THE_MONTH = "by the gigabyte and month"
 DELETES_AT_ONCE = 1000
+
+_NAME = re.compile(r"[a-z](-?[a-z0-9])*")
+_NAME_CHARS = 40
 
 Client = Callable[[str], Any]
 """AWS's client of a service, by its name in boto3."""
@@ -169,9 +173,10 @@ class Deployment:
 
     def _logs(self) -> Iterator[Thing]:
         client = self.client("logs")
+        endpoints = f"/aws/sagemaker/Endpoints/{self.name}-tts"
         beginnings = (
             f"/{self.name}/",
-            f"/aws/sagemaker/Endpoints/{self.name}-tts",
+            endpoints,
             f"/aws/ecs/containerinsights/{self.name}/",
             f"/aws/bedrock-agentcore/runtimes/{self.name.replace('-', '_')}_agent-",
         )
@@ -180,6 +185,8 @@ class Deployment:
             for page in describe.paginate(logGroupNamePrefix=beginning):
                 for group in page["logGroups"]:
                     name = group["logGroupName"]
+                    if beginning == endpoints != name:
+                        continue  # of another deployment, whose name begins with ours
                     detail = f"{group.get('storedBytes', 0) / 1e6:.1f} MB"
                     remove = partial(client.delete_log_group, logGroupName=name)
                     yield Thing("log group", name, BY_THE_MONTH, remove, detail)
@@ -221,6 +228,16 @@ def _remove_bucket(client: Any, name: str) -> None:
                 refused = answer["Errors"][0]
                 raise AwsError("aws", f"{name}/{refused['Key']}: {refused['Message']}")
     client.delete_bucket(Bucket=name)
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError if no deployment can be called so: what AWS takes in the names of all that
+    it is made of. An empty one would mean what is not ours, as the account's default cluster."""
+    if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS:
+        raise ValueError(
+            f"must be up to {_NAME_CHARS} of a to z, 0 to 9 and -, a letter first, and each - "
+            "between two of the others"
+        )
 
 
 def clients(region: str) -> Client:

@@ -13,6 +13,7 @@ from deploy.aws.environments import as_text, environment
 from firstword.errors import SettingsError
 from firstword.keys import MAX_PARTITIONS
 from firstword.settings import load, setting, table
+from firstword.teardown import check_name
 from services.agent.settings import SOURCES
 
 AGENTS = ("ecs", "agentcore")
@@ -22,7 +23,12 @@ AGENTS = ("ecs", "agentcore")
 class Deployment:
     """Read with `read()`; names are those of the CDK context."""
 
-    name: str = setting("firstword", "name", "prefix of stacks, endpoint, cluster and repositories")
+    name: str = setting(
+        "firstword",
+        "name",
+        "prefix of stacks, endpoint, cluster and repositories",
+        check=check_name,
+    )
     account: str = setting("", "account", "AWS account; needed with vpc_id")
     region: str = setting("", "region", "AWS region; needed with vpc_id")
     vpc_id: str = setting("", "vpc_id", "an existing VPC with private subnets; empty: a new one")

@@ -12,7 +12,9 @@ from firstword.teardown import KEPT, Client, Deployment, Thing
 
 def add_options(sub: argparse.ArgumentParser) -> None:
     """What can be typed after `teardown`."""
-    sub.add_argument("--name", default="firstword", help="of the deployment (default: %(default)s)")
+    sub.add_argument(
+        "--name", type=_name, default="firstword", help="of the deployment (default: %(default)s)"
+    )
     sub.add_argument("--region", default="", metavar="R", help="default: as AWS's tools find it")
     how = sub.add_mutually_exclusive_group()
     how.add_argument(
@@ -84,6 +86,14 @@ def _line(thing: Thing) -> str:
     detail = f" ({thing.detail})" if thing.detail else ""
     costs = f"; costs {thing.costs}" if thing.costs else ""
     return f"{thing.kind} {thing.name}{detail}{costs}"
+
+
+def _name(name: str) -> str:
+    try:
+        teardown.check_name(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{name!r}: {error}") from None
+    return name
 
 
 def _kept(words: str) -> Sequence[str]:

@@ -46,6 +46,7 @@ def told(**context: object) -> list[str]:
 
 def test_wrong_choices_are_told_all_at_once() -> None:
     wrong = {
+        "name": "My_App",
         "image_tag": "latest",
         "min_instances": "3",
         "target_sessions": "8",
@@ -63,6 +64,7 @@ def test_wrong_choices_are_told_all_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         read(wrong)
     for name in (
+        "name='My_App'",
         "image_tag",
         "max_instances",
         "scale_in",

@@ -218,6 +218,23 @@ def test_without_boto3_or_a_region_it_says_what_to_do(monkeypatch: pytest.Monkey
         teardown.clients(REGION)
 
 
+@pytest.mark.parametrize("name", ["", "-", "a--b", "a-", "Firstword", "a b", "a/b", "x" * 41, "ä"])
+def test_what_no_deployment_is_called_takes_nothing_away(name: str, capsys: Capture) -> None:
+    """An empty variable of a shell least of all."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["teardown", "--yes", "--name", name])
+    assert "up to 40 of a to z" in capsys.readouterr().err
+
+
+def test_logs_of_a_deployment_whose_name_begins_like_ours_stay(deployed: Client) -> None:
+    others = "/aws/sagemaker/Endpoints/firstword-tts2-tts"
+    deployed("logs").create_log_group(logGroupName=others)
+    assert names(Deployment("firstword", deployed).staying()["logs"]) == [
+        "/firstword/segmenter",
+        "/aws/sagemaker/Endpoints/firstword-tts",
+    ]
+
+
 def test_what_else_goes_is_named_by_known_words() -> None:
     assert teardown.chosen("all") == KEPT
     assert teardown.chosen("logs, weights") == ["logs", "weights"]
