@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import soxr
 
 from services.inference.synthesizer import Samples
@@ -14,8 +15,18 @@ from services.inference.synthesizer import Samples
 SILENCE_DBFS: Final = -50.0
 """What counts as silence. Above -45 dBFS the breath of an initial h would be cut."""
 
+CLEAR_DBFS: Final = -45.0
+"""Louder than this is no breath. Some voices breathe out for half a second behind the last word,
+now and then above `SILENCE_DBFS`."""
+
+NEAR_S: Final = 0.06
+"""What is quieter than `CLEAR_DBFS` is heard so near to what is not: a final f is as quiet."""
+
 LEAD_S: Final = 0.03
 """Silence that is left before the first sound."""
+
+TRIMMING: Final = f"trim {SILENCE_DBFS:g} {CLEAR_DBFS:g} {NEAR_S:g} {LEAD_S:g}"
+"""How `trim` cuts, for plans: a container of another version may cut otherwise."""
 
 FIRST_FRAME_S: Final = 0.04
 FRAME_S: Final = 0.32
@@ -50,7 +61,7 @@ def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
     window = round(_WINDOW_S * rate)
     count = len(samples) // window
     power = np.square(samples[: count * window].reshape(count, window)).mean(axis=1)
-    loud = np.flatnonzero(power > 10 ** (SILENCE_DBFS / 10))
+    loud = np.flatnonzero(_heard(power, round(NEAR_S / _WINDOW_S)))
     if loud.size == 0:
         return Trimmed(samples[:0], 0, ())
     start = max(0, int(loud[0]) * window - round(LEAD_S * rate))
@@ -59,6 +70,15 @@ def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
     runs = np.split(loud, np.flatnonzero(np.diff(loud) > 1) + 1)
     sounds = [(int(r[0]) * window - start, (int(r[-1]) + 1) * window - start) for r in runs]
     return Trimmed(_faded(samples[start:end], round(_FADE_S * rate)), start, tuple(sounds))
+
+
+def _heard(power: npt.NDArray[np.floating], near: int) -> npt.NDArray[np.bool_]:
+    """Which windows are heard: of quiet ones those that are at most `near` from a clear one."""
+    loud = power > 10 ** (SILENCE_DBFS / 10)
+    clear = power > 10 ** (CLEAR_DBFS / 10)
+    if not clear.any():
+        return loud
+    return loud & (np.convolve(clear, np.ones(2 * near + 1))[near:-near] > 0)
 
 
 def _faded(samples: Samples, length: int) -> Samples:

@@ -15,7 +15,7 @@ from firstword.assets import Assets, AssetsError
 from firstword.errors import FirstwordError
 from firstword.session_protocol import Words
 from services.inference import voices
-from services.inference.audio import Trimmed, trim
+from services.inference.audio import TRIMMING, Trimmed, trim
 from services.inference.conjunctions import clause_starts
 from services.inference.normalise import clean
 from services.inference.pieces import LIMIT, Piece, cut
@@ -66,7 +66,7 @@ class Front:
         self._draws = draws
         self._packs: dict[str, npt.NDArray[np.float32]] = {}
         self.voices = frozenset(assets.installed_voices())
-        self.name = f"kokoro-82m {engine} {pronouncer.name} pieces {LIMIT}"
+        self.name = f"kokoro-82m {engine} {pronouncer.name} pieces {LIMIT} {TRIMMING}"
 
     def prepare(self, utterance: Utterance) -> Prepared:
         """The pieces of `Prepared` are `Work`. Raises SynthesisError."""
@@ -82,7 +82,7 @@ class Front:
         request = [text, utterance.voice, utterance.lang, utterance.speed]
         if self._draws:
             request.append(utterance.seed)
-        cuts = [piece.phonemes for piece in pieces]
+        cuts = [(piece.phonemes, piece.pause_s) for piece in pieces]
         fixed = json.dumps([self.name, *request, cuts]).encode()
         return Prepared(
             hashlib.sha256(fixed).hexdigest()[:32],

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from firstword.session_protocol import Words
-from services.inference.audio import to_pcm
+from services.inference.audio import TRIMMING, to_pcm
 from services.inference.lexicon import Lexicon, read
+from services.inference.pieces import CLAUSE, PAUSE_S
 from services.inference.synthesizer import Stop, Utterance
 from services.inference.word_times import joined
 from tests.doubles.ears import share_recognised
@@ -83,6 +84,22 @@ def test_words_end_and_begin_where_the_voice_pauses(
         assert pause[0] == pytest.approx(ends, abs=TOLERANCE_S), f"the end of word {index}"
         assert pause[1] == pytest.approx(begins, abs=TOLERANCE_S), f"the begin of word {index + 1}"
     assert pauses(samples, FADED_DB)[-1][0] == pytest.approx(words[-1][3], abs=TOLERANCE_S)
+
+
+def test_a_voice_that_breathes_out_makes_no_longer_pause() -> None:
+    """This one does, for half a second behind its last word, sometimes above -50 dBFS."""
+    text = "When the rain finally stopped in the evening,"
+    samples, words = spoken(text, "am_onyx", "en-us")
+    window = round(WINDOW_S * kokoro().sample_rate)
+    power = np.square(samples[: len(samples) // window * window].reshape(-1, window)).mean(axis=1)
+    clear_s = (np.flatnonzero(power > 10**-4.5)[-1] + 1) * WINDOW_S
+    assert len(samples) / kokoro().sample_rate - clear_s <= PAUSE_S[CLAUSE] + TOLERANCE_S
+    assert words[-1][3] == pytest.approx(clear_s, abs=TOLERANCE_S)
+
+
+def test_how_silence_is_cut_belongs_to_the_plan() -> None:
+    """A container of another version, which cuts otherwise, must not go on in the middle."""
+    assert TRIMMING in kokoro().name
 
 
 def test_a_mixture_is_a_voice_of_its_own_between_the_two() -> None:

@@ -44,6 +44,29 @@ def test_a_quiet_breath_is_kept() -> None:
     assert trimmed.lead == round(0.17 * RATE)
 
 
+def test_breath_behind_the_last_word_is_no_sound() -> None:
+    """It crosses what counts as silence for moments: they must not make a pause longer."""
+    breath = np.concatenate([silence(0.2), sine(0.02, amplitude=0.006), silence(0.2)])
+    trimmed = trim(np.concatenate([sine(1), breath]), RATE, 0.15)
+    assert len(trimmed.samples) == round(1.15 * RATE)
+    assert trimmed.sounds == ((0, RATE),)
+    before = trim(np.concatenate([breath, sine(1)]), RATE, 0)
+    assert before.lead == round(0.39 * RATE)
+
+
+def test_a_quiet_consonant_at_the_end_is_heard() -> None:
+    consonant = sine(0.05, amplitude=0.006)  # -47 dBFS
+    trimmed = trim(np.concatenate([sine(1), silence(0.01), consonant, silence(0.5)]), RATE, 0)
+    assert len(trimmed.samples) == round(1.06 * RATE)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.05, 1.0])
+def test_who_only_whispers_is_heard(seconds: float) -> None:
+    whisper = sine(seconds, amplitude=0.006)
+    assert len(trim(np.concatenate([whisper, silence(1)]), RATE, 0).samples) == len(whisper)
+    assert len(trim(sine(seconds), RATE, 0).samples) == round(seconds * RATE)
+
+
 def test_cuts_do_not_click() -> None:
     trimmed = trim(sine(0.5) + np.float32(0.2), RATE, 0)
     assert trimmed.samples[0] == 0 and abs(trimmed.samples[-1]) < 1e-6
