@@ -1,4 +1,4 @@
-"""Who is let in while the server's memory runs short: sessions that are there, no new ones.
+"""Who is let in while the server's memory runs short: known sessions, no new ones.
 
 Pure: takes messages and `now` (monotonic seconds), says what to do with them.
 """
@@ -12,12 +12,12 @@ from enum import Enum
 from firstword import messages as m
 
 FORGOTTEN_S = 30.0
-"""A refused turn without input for this long is over: what comes then is another one."""
+"""A refused turn without input for this long is over: later input is another turn."""
 
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """How much of its memory the server uses (`share`, 0 to 1), and up to where all may come in."""
+    """How much of its memory the server uses (`share`, 0 to 1), and the limit for new sessions."""
 
     limit: float
     share: float = 0.0
@@ -33,15 +33,15 @@ class Verdict(Enum):
 
     TAKE = "take"
     REFUSE = "refuse"
-    """It is not taken, and its session is told."""
+    """It is not taken, and its session must be told."""
     DROP = "drop"
-    """It is not taken, and its session knows."""
+    """It is not taken, and its session has been told."""
 
 
 class Admission:
     """Judges the entries of one partition.
 
-    A turn is refused whole: it does not begin in the middle when there is room again.
+    A turn is refused as a whole: it does not begin in the middle once there is room again.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -49,7 +49,7 @@ class Admission:
         self._refused: dict[tuple[str, str], float] = {}  # session, turn -> last input
 
     def judge(self, messages: Sequence[m.Ingress], opened: bool, now: float) -> Verdict:
-        """What to do with an entry's messages; `opened`: their session is there already."""
+        """What to do with an entry's messages; `opened`: their session exists already."""
         self._forget(now)
         inputs = [each for each in messages if isinstance(each, m.Text | m.Flush | m.End)]
         if any(_turn_of(each) in self._refused for each in inputs):
@@ -73,7 +73,7 @@ class Admission:
 
 
 def _begins(messages: Sequence[m.Ingress]) -> bool:
-    """Whether this would make a session that is not there."""
+    """Whether this would create a session."""
     return any(isinstance(each, m.Open | m.Text) for each in messages)
 
 

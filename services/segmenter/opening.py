@@ -1,4 +1,4 @@
-"""How a session is open: its settings and options, as what came before says."""
+"""The settings and options of a session, as its last `open` left them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ KEPT = ("opened", "default_voice", "refused", "told")
 class Opening:
     """`opened`: gateways know of the session. Settings stay when it is closed.
 
-    `refused`: why the open of a session that is not there was; its text is not spoken then, since
-    it would be in another manner than was asked for. `told`: of unnamed text, that is.
+    `refused`: why the last `open` of a session that does not exist was refused. Its text is not
+    spoken then, since it would be spoken otherwise than was asked for. `told`: whether an error
+    said so about its unnamed text.
     """
 
     settings: m.SessionOpen
@@ -31,7 +32,7 @@ class Opening:
 
     @classmethod
     def begin(cls, defaults: Defaults) -> Self:
-        """Of a session that says nothing of itself."""
+        """Of a session that gives no settings."""
         settings = m.SessionOpen(
             voice=voice_for("", defaults.lang, defaults.voice),
             speed=defaults.speed,
@@ -42,7 +43,7 @@ class Opening:
         return cls(settings, defaults.options, default_voice=defaults.voice)
 
     def take(self, message: m.Open) -> str:
-        """Take over the settings that are given; with a bad one among them, none: returns why."""
+        """Take the settings that are given. If one of them is bad, take none and return why."""
         problem = setting_problem(message)
         self.refused, self.told = "" if self.opened else problem, False
         if problem:

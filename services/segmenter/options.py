@@ -1,4 +1,4 @@
-"""What a session may be asked for: settings of its speech, options of its segmenter."""
+"""What a message may set: a session's speech settings and its segmenter's options."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ MAX_LEXICON_CHARS = 8_000
 
 
 def setting_problem(message: m.Open | m.Text) -> str:
-    """What is wrong with the settings of a message, in words that say what to give; '' if nothing.
+    """What is wrong with a message's settings, saying what is allowed; '' if nothing is.
 
-    `voice`, `speed` and `lang` may stand on both; the others on an `open` alone.
+    `text` and `open` may have `voice`, `speed` and `lang`, the other settings only an `open`.
     """
     problem = "; ".join(_manner_problems(message).values())
     return problem or (_open_problem(message) if isinstance(message, m.Open) else "")
 
 
 def without_bad_settings(message: m.Text) -> m.Text:
-    """The text as it can be spoken: a bad setting is as one that is not given."""
+    """The text without its bad settings."""
     bad: dict[str, Any] = dict.fromkeys(_manner_problems(message))
     return replace(message, **bad)
 
 
 def _manner_problems(message: m.Open | m.Text) -> dict[str, str]:
-    """By its name, what is wrong with each of the settings that may stand on both."""
+    """What is wrong with `voice`, `speed` and `lang`, by name."""
     problems: dict[str, str] = {}
     if message.speed is not None and not m.SPEEDS[0] <= message.speed <= m.SPEEDS[1]:
         problems["speed"] = f"speed is a number from {m.SPEEDS[0]} to {m.SPEEDS[1]}"
@@ -74,13 +74,13 @@ def _is_lexicon(value: Any) -> bool:
 
 
 def lexicon(message: m.Open) -> dict[str, str] | None:
-    """The pronunciations that an `open` brings; None if it does not speak of them."""
+    """The pronunciations in an `open`; None if it has none."""
     found: dict[str, str] | None = (message.meta or {}).get("lexicon")
     return found
 
 
 def segmenter_options(message: m.Open) -> Any:
-    """What an `open` says of the segmenter: {} if nothing."""
+    """The segmenter's options in an `open`; {} if it has none."""
     return (message.meta or {}).get("segmenter", {})
 
 
@@ -110,9 +110,9 @@ def _option_problem(name: str, value: Any) -> str:
 
 
 def voice_for(voice: str, lang: str, default: str) -> str:
-    """The voice of a text in `lang` that names none, where `voice` spoke before.
+    """The voice for a text in `lang` that names none, where `voice` spoke before.
 
-    The `default` one speaks its own language only: for others it is '', and the backend chooses.
+    The `default` voice speaks only its own language; for others this is '' and the backend chooses.
     """
     if voice not in ("", default):
         return voice
@@ -120,5 +120,5 @@ def voice_for(voice: str, lang: str, default: str) -> str:
 
 
 def segmenter_lang(lang: str) -> str:
-    """The language whose words are used: `en-us` is `en`, `nb` reads like `sv`, others `und`."""
+    """The language whose word lists are used: `en` for `en-us`, `sv` for `nb`, else `und`."""
     return "auto" if lang.lower() == "auto" else load(lang).lang

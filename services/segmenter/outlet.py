@@ -1,4 +1,4 @@
-"""What leaves a session for its gateway: segments with their numbers, hints while there is time."""
+"""What leaves a session for its gateway: numbered segments, and hints while it has time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from services.segmenter import core
 from services.segmenter.turns import ForGateway, Output, Skipped, Turn
 
 HINTS_UP_TO = 8
-"""With more entries before it a gateway has no time for what is merely likely."""
+"""With more entries waiting, a gateway has no time for a segment that is merely likely."""
 
 
 @dataclass(slots=True, eq=False)
 class Outlet:
-    """`n`: number of the session's last segment. `stored`: entries that were seen to wait before a
-    gateway; `made`: segments that left since, and are not stored yet."""
+    """`n`: number of the session's last segment. `stored`: entries that wait for the gateway, when
+    last looked at; `made`: segments that have left since and are not stored yet."""
 
     n: int = 0
     stored: int = 0
@@ -23,11 +23,11 @@ class Outlet:
 
     @property
     def queued(self) -> int:
-        """How many wait before the gateway, as far as is known."""
+        """How many entries wait for the gateway, as far as is known."""
         return self.stored + self.made
 
     def leave(self, turn: Turn, segment: m.Segment) -> list[Output]:
-        """Give a segment its number; it leaves, unless listeners have it from before a loss."""
+        """Number a segment and send it, unless listeners have it from before a loss."""
         self.n = self._next_n(turn)
         skips = None
         if turn.heard is not None:
@@ -39,7 +39,7 @@ class Outlet:
         return [ForGateway(replace(segment, n=self.n, skip_samples=skips))]
 
     def hint(self, turn: Turn, event: core.Tentative | core.Revoke) -> list[Output]:
-        """Tell of a segment that is likely to be the next, or that it is not."""
+        """Send a hint: this segment is likely to be the next, or no longer is."""
         if self.queued > HINTS_UP_TO:
             return []
         return [ForGateway(turn.hint(event, self._next_n(turn)))]

@@ -22,16 +22,17 @@ from services.segmenter.turns import Output
 KEEP_OPEN_S = 1.0
 """Text of a sentence that stays open is stored after this long, and the cursor moved."""
 KEEP_HELD_S = 60.0
-"""A session with nothing open is let go after this long."""
+"""A session with nothing open is released after this long."""
 REFUSED_TTL_S = 60
+"""How long the state of a session that was refused outlives its last use."""
 FAILED = "failed"
-"""Reason and error code of an entry that our own code failed on, time after time."""
+"""Reason and error code of an entry on which our own code failed again and again."""
 CHECK_S = 5.0
-"""How often a reader that gets nothing looks whether its stream is still the one it read."""
+"""How often a reader that gets nothing checks that its stream is still the one it read."""
 
 
 class CursorKeeper:
-    """The reader's place on one ingress stream: token, cursor, trimming."""
+    """A reader's place on one ingress stream: fencing token, cursor, trimming."""
 
     def __init__(self, streams: Streams, unit: str, worker: str) -> None:
         self.stream = keys.ingress_stream(unit)
@@ -47,7 +48,7 @@ class CursorKeeper:
         self._stored = START
 
     async def acquire(self) -> list[str]:
-        """Install our token; returns the sessions that were held."""
+        """Install our token and load the cursor; returns the sessions that were held."""
         state = keys.ingress_state(self._unit)
         saved = await self._streams.acquire([state], self._token, self._worker)
         self.read = self._stored = saved.get("cursor", START.encode()).decode()
@@ -67,7 +68,7 @@ class CursorKeeper:
             await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             found = reading.result() if reading.done() else {}
         finally:
-            reading.cancel()  # it holds a cursor of ours, not a claim: nothing can get lost
+            reading.cancel()  # a read claims nothing, so nothing can get lost
             stopping.cancel()
         if not found and _now() >= self._check_at:
             if await self.never_had(self.read):
@@ -76,13 +77,13 @@ class CursorKeeper:
         return found.get(self.stream, [])
 
     async def _is_of_another(self) -> bool:
-        """Whether the cursor is of a stream that is gone: all up to a cursor is trimmed."""
+        """Whether the cursor is of a stream that is gone: on ours, all up to it is trimmed."""
         first = await self._streams.range(self.stream, START, count=1)
         unread = bool(first) and id_key(first[0].id) <= id_key(self.read)
         return unread or await self.never_had(self.read)
 
     async def never_had(self, entry_id: str) -> bool:
-        """Whether the stream has not come to this entry: it was read from one that is gone."""
+        """Whether the stream is not yet at this entry: then it was read from one that is gone."""
         return id_key(await self._streams.last_id(self.stream)) < id_key(entry_id)
 
     async def store(self, cursor: str, opened: list[str], done: list[str]) -> None:
@@ -174,7 +175,7 @@ class PartitionReader:
         """
         self._indexed = set(await self.cursor.acquire())
         for held in await asyncio.gather(*map(self._hold, self._indexed)):
-            held.unheard = True  # whoever stored something last may have died before it called
+            held.unheard = True  # the last worker may have died between its commit and its call
         try:
             while not stop.is_set():
                 await self._step(stop)
@@ -204,7 +205,7 @@ class PartitionReader:
             return self._give_up(session, error)
 
     def _give_up(self, session: Session, error: Exception) -> list[Output]:
-        """End the open turns, once it failed time after time; until then, raise."""
+        """End the session's open turns if it has failed too often; until then, raise."""
         if not self._poison.failed(session.name):
             raise error
         self._poison.forget(session.name)
@@ -225,18 +226,18 @@ class PartitionReader:
         now = _now()
         held = await self._hold(messages[0].session)
         if id_key(entry.id) <= id_key(held.seen):
-            held.unheard = True  # taken before, by one who may have died before it called
+            held.unheard = True  # by a worker that may have died between its commit and its call
             return
         if not await self._admit(held, messages, now):
             return
-        if held.session.full:  # it was; the gateway tells nobody when it takes something
+        if held.session.full:  # as far as we know: the gateway does not say when it takes something
             segments = keys.segments(held.session.name)
             held.session.looked(await self._streams.commands.xlen(segments))
         try:
             made = held.session.handle(entry.id, messages, now)
         except Exception:
             self._poison.failed(entry.id)
-            raise  # what is in memory is half done: begin anew from what is stored
+            raise  # what is in memory is half done: start over from what is stored
         outputs.setdefault(held.session.name, []).extend(made)
         held.note(entry.id, now)
         held.cancels += [msg.src or entry.id for msg in messages if isinstance(msg, m.Cancel)]
@@ -291,7 +292,7 @@ class PartitionReader:
                     tasks.create_task(self._commit_one(self._held[name], made))
         except* (StateLost, LeaseLost) as group:
             found = sorted(group.exceptions, key=lambda error: isinstance(error, LeaseLost))
-            raise found[0] from None  # a state that is lost first: it is told
+            raise found[0] from None  # StateLost first: listeners must be told
 
     async def _commit_one(self, held: Held, made: list[Output]) -> None:
         try:
@@ -301,15 +302,15 @@ class PartitionReader:
             await commit(self._streams, held, ends)
 
     async def _tell_state_lost(self) -> None:
-        """The server forgot what we had committed: whoever listens is told before we start over."""
+        """The server forgot what we had committed: tell the listeners before we start over."""
         for name, held in self._held.items():
             if held.session.busy:
                 telemetry.logger().warning("error_told", session=name, code=m.STATE_LOST.code)
                 await self._streams.tell(name, m.STATE_LOST)
 
     async def farewell(self) -> None:
-        """The partition was taken from us. Another worker goes on with what is there; where the
-        server has less than we had stored, whoever listens is told."""
+        """The partition was taken from us. Another worker continues with what the server has; where
+        that is less than we had stored, tell the listeners."""
         for name, held in list(self._held.items()):
             raw = await self._streams.commands.hget(keys.text_state(name), "rev")
             if int(raw or 0) >= held.rev:
@@ -317,7 +318,7 @@ class PartitionReader:
         await self._tell_state_lost()
 
     async def _store(self, now: float) -> None:
-        """Keep what has been open for a while, move the cursor, let idle sessions go."""
+        """Store what has been open for a while, move the cursor, release idle sessions."""
         old: dict[str, list[Output]] = {
             name: []
             for name, held in self._held.items()
@@ -331,7 +332,7 @@ class PartitionReader:
             idle = now - held.used_at >= KEEP_HELD_S
             if idle and not held.session.busy and held.pending_from is None:
                 del self._held[name]
-                never_was = held.rev == 0  # refused: nothing of it has to be known later
+                never_was = held.rev == 0  # it was refused: nothing of it is needed later
                 expiry_s = REFUSED_TTL_S if never_was else self._settings.session_ttl_s
                 await leave(self._streams, held, expiry_s)
 
@@ -344,16 +345,16 @@ class PartitionReader:
         await self._move_cursor()
 
     async def _call_gateways(self) -> None:
-        """Before the cursor passes: no session may have work and no gateway that knows of it."""
+        """Before the cursor advances: a session with work must have a gateway that knows of it."""
         for held in self._held.values():
             if held.unheard:
                 await call_gateway(self._streams, held, _now())
 
     async def _move_cursor(self) -> None:
-        """The cursor passes an entry only when its session has it and is indexed.
+        """The cursor passes an entry only once its session has stored it and is indexed.
 
-        All that are held are: with open text, so that it is spoken whoever goes on; without, so
-        that someone lets their state expire.
+        All held sessions are indexed: those with open text so that a successor speaks it, the
+        others so that somebody lets their state expire.
         """
         pending = [held.pending_from for held in self._held.values() if held.pending_from]
         oldest = min(pending, key=id_key, default=None)
@@ -365,7 +366,7 @@ class PartitionReader:
 
 
 async def read(streams: Streams, stream: str, entry: Entry, poison: Poison) -> Sequence[m.Ingress]:
-    """What an entry says; nothing if nobody can use it, now that this is told and counted."""
+    """The messages of an entry; none if it cannot be used, which is then reported and counted."""
     try:
         messages = codec.decode_ingress(entry.fields)
     except DecodeError as error:
@@ -387,7 +388,7 @@ async def read(streams: Streams, stream: str, entry: Entry, poison: Poison) -> S
 
 
 async def refuse(streams: Streams, stream: str, entry: Entry, error: DecodeError) -> None:
-    """An entry nobody can use: to the dead letters; its session, if it names one, is told."""
+    """Put an unusable entry among the dead letters and tell its session, if it names one."""
     await put_aside(streams, stream, entry, error.code, error.session)
     if error.session is not None:
         telemetry.count_error(error.code)

@@ -1,7 +1,7 @@
-"""A turn that is published again because the server lost it: what was heard is not said again.
+"""A turn that is published again because the server lost it: what was heard is not spoken again.
 
 Its input is held until listeners have said what they have, or a short wait is over. Then it is
-cut where they had come to, so that segments end there as they did before.
+cut where they are, so that segments end there as they did before.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from firstword import messages as m
 from services.segmenter.repair import repair
 
 SETTLE_S = 0.25
-"""After the first word of a listener, others have so long to speak up."""
+"""How long after the first listener's `resume` the others' are waited for."""
 MAX_CHARACTERS = 1_000_000
-"""More than that is not held: it is spoken from its start."""
+"""A turn longer than this is not held: it is spoken from its start."""
 RESUMES_KEPT = 16
 
 Input = m.Text | m.Flush | m.End
@@ -25,7 +25,7 @@ Input = m.Text | m.Flush | m.End
 
 @dataclass(frozen=True, slots=True, order=True)
 class Heard:
-    """What a listener has of a turn: all before the character `start`, and `samples` after it.
+    """What a listener has of a turn: all before the character `start`, and `samples` samples more.
 
     `end` is where the segment at `start` ended, 0 if it is not known or none had begun.
     """
@@ -46,7 +46,7 @@ class Heard:
 
 @dataclass(slots=True, eq=False)
 class Resend:
-    """The input of a turn that waits. `until`: when it waits no longer, on the session's clock."""
+    """The held input of one turn. `until`: when to stop waiting, on the session's clock."""
 
     until: float
     heard: Heard | None = None
@@ -66,7 +66,7 @@ class Resend:
         return self._characters > MAX_CHARACTERS
 
     def learn(self, heard: Heard, now: float) -> None:
-        """A listener says what it has: the one with the least decides."""
+        """A listener says what it has; the listener with the least decides."""
         self.heard = least(self.heard, heard)
         self.until = min(self.until, now + SETTLE_S)
 
@@ -92,7 +92,7 @@ class Resend:
 
 
 class Resumes:
-    """What listeners have of turns that did not come again yet; of the last few turns."""
+    """What listeners have of the last few turns that were not published again yet."""
 
     def __init__(self) -> None:
         self._heard: dict[str, Heard] = {}
@@ -104,7 +104,7 @@ class Resumes:
             self._heard.pop(next(iter(self._heard)))
 
     def take(self, turn: str) -> Heard | None:
-        """The turn comes now."""
+        """What listeners have of this turn, which is published again now."""
         return self._heard.pop(turn, None)
 
     def snapshot(self) -> dict[str, list[int]]:
@@ -120,7 +120,7 @@ class Resumes:
 
 
 def least(known: Heard | None, heard: Heard) -> Heard:
-    """The one who has less."""
+    """The lesser of the two."""
     return heard if known is None else min(known, heard)
 
 

@@ -24,8 +24,8 @@ STAGE = "segmenter"
 DOOR = "door"
 DRAIN_S = 20.0
 WATCH_S = 2.0
-"""How often the server is asked how much of its memory it uses, how old what waits is, and whether
-what the deployment runs with is still recorded."""
+"""How often the server is asked for its memory use, for the age of what waits, and whether the
+deployment's settings are still recorded."""
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +158,7 @@ class SegmenterService:
         return running.reader
 
     async def _release(self, unit: str) -> None:
-        """Until it is done: a unit that stayed ours would be nobody's work."""
+        """Give the unit back; insist, since nobody would work on a unit that stayed ours."""
         failures = 0
         while True:
             try:

@@ -1,7 +1,7 @@
-"""What a session's messages mean: turns in order, each text once, sentences numbered as they leave.
+"""One session's text side: turns in order, each text once, segments numbered as they leave.
 
 Pure: takes messages and `now` (monotonic seconds), returns outputs, and says when it wants to be
-called again. The shell stores `snapshot()` with every commit, so any worker can go on from there.
+called again. The shell stores `snapshot()` with every commit, so any worker can continue from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from services.segmenter.turns import (
 FINISHED_KEPT = 256
 ORDER_KEPT = 64
 MAX_HELD = 1000
-MAX_FIRST_N = 2**40  # what a publisher says of numbers is believed within reason
+MAX_FIRST_N = 2**40  # a publisher's number is believed within reason
 
 
 class Session:
@@ -53,12 +53,12 @@ class Session:
 
     @property
     def opened(self) -> bool:
-        """Whether gateways know of it: it was opened, or spoke, and was not closed since."""
+        """Whether gateways know of it: it was opened, or spoke, and has not been closed since."""
         return self._opening.opened
 
     @property
     def busy(self) -> bool:
-        """Whether a turn is open: its text is not all spoken for."""
+        """Whether a turn is open: its end has not left yet."""
         return bool(self._turns)
 
     def timer(self) -> float | None:
@@ -67,16 +67,16 @@ class Session:
         return min((at for turn in self._turns for at in turn.deadlines(idle_s)), default=None)
 
     def committed(self, queued: int) -> None:
-        """All outputs are stored; so many entries wait before the gateway."""
+        """All outputs are stored; `queued` entries now wait for the gateway."""
         self._outlet.stored, self._outlet.made = queued, 0
 
     def looked(self, queued: int) -> None:
-        """So many entries wait before the gateway now, without those that are not stored yet."""
+        """`queued` entries wait for the gateway now, not counting those that are not stored yet."""
         self._outlet.stored = queued
 
     @property
     def full(self) -> bool:
-        """Whether as much waits to be spoken as may, as far as is known."""
+        """Whether the most that may wait to be spoken does, as far as is known."""
         return self._outlet.queued + self.waiting >= self._defaults.max_queued
 
     @property
@@ -170,7 +170,7 @@ class Session:
         return [*opened, *self._drain(turn, now), *self._advance()]
 
     def _refuse(self, message: Input) -> list[Output]:
-        """Text of a session whose open was refused: told once a turn, not at every token."""
+        """Text of a session whose `open` was refused: an error once a turn, not at every token."""
         name = message.turn
         known = self._opening.told if name is None else name in self._finished
         if known or not isinstance(message, m.Text):
@@ -191,7 +191,7 @@ class Session:
                 return Skipped("nothing_open")
             told, self._refused_unnamed = self._refused_unnamed, self.full
             if told and self.full:
-                return Skipped("overloaded")  # said once, not at every token
+                return Skipped("overloaded")  # one error, not one at every token
             name = entry_id
         elif name in self._finished:
             return Skipped("late")
@@ -206,7 +206,7 @@ class Session:
         )
         at = len(self._turns)
         if message.again is not None:
-            # Its publisher keeps the order; what came before it of others, out of its place, waits.
+            # Turns come again in order: those before it of which nothing was applied go behind it.
             while at and not self._turns[at - 1].touched:
                 at -= 1
         if at == 0:
@@ -238,7 +238,7 @@ class Session:
         if not turn.touched:
             turn.touched = True
             if message.again is not None:
-                # They are younger than a piece that came before what it follows.
+                # The session may have been opened again since a later piece made this turn.
                 turn.take_settings(message, self._opening.settings, self._opening.options)
                 self._hold_back(turn, message.again, now)
         if turn.resend is not None:
@@ -256,7 +256,7 @@ class Session:
                 return self._end(turn, "complete", now)
 
     def _set_manner(self, turn: Turn, message: m.Text, now: float) -> list[Output]:
-        """How the turn is spoken from here on; what came before leaves as it was meant."""
+        """How the turn is spoken from here on; what came before leaves with its own manner."""
         out: list[Output] = []
         if problem := setting_problem(message):
             if problem != turn.refused:
@@ -277,13 +277,13 @@ class Session:
     # -- too much, and again ----------------------------------------------------------------------
 
     def _overload(self, turn: Turn, now: float) -> list[Output]:
-        """The turn ends: what was taken of it is spoken, this text is not."""
+        """End the turn: what was taken of it is spoken, this text is not."""
         told = "too much text waits to be spoken: publish this later"
         refused = error("overloaded", told, retryable=True, turn=turn.name)
         return [refused, *self._end(turn, "overloaded", now)]
 
     def _hold_back(self, turn: Turn, first_n: int, now: float) -> None:
-        """We know nothing of a turn that is published again: its listeners may."""
+        """A turn that we do not know is published again: wait for what its listeners have."""
         turn.first_n = min(first_n, MAX_FIRST_N)
         turn.resend = Resend(now + self._defaults.resume_wait_s)
         heard = self._resumes.take(turn.name)
@@ -291,19 +291,19 @@ class Session:
             turn.resend.learn(heard, now)
 
     def _resume(self, message: m.Resume, now: float) -> list[Output]:
-        """A listener says what it has; often sooner than the publisher publishes again."""
+        """A listener says what it has, often before the publisher publishes again."""
         heard = Heard(message.start, message.samples, message.end or 0)
         turn = next((t for t in self._turns if t.name == message.turn), None)
         if turn is not None and turn.resend is not None:
             turn.resend.learn(heard, now)
         elif turn is not None or message.turn in self._finished:
-            return [Skipped("late")]  # it drops what it hears twice
+            return [Skipped("late")]  # the listener drops what it hears twice
         else:
             self._resumes.learn(message.turn, heard)
         return []
 
     def _release(self, turn: Turn, resend: Resend, now: float) -> list[Output]:
-        """What a turn held back goes its way, less what was heard."""
+        """Go on with what the turn held back, without what was heard."""
         turn.resend, turn.heard = None, resend.heard
         return [out for message in resend.released() for out in self._apply(turn, message, now)]
 
@@ -343,7 +343,7 @@ class Session:
         return out
 
     def give_up(self) -> list[Output]:
-        """Our own code cannot go on with the open turns: they end with what has left of them."""
+        """Our own code fails on the open turns: end them with what has left of them."""
         told = "the rest of this turn could not be handled; the session goes on"
         broken = [turn for turn in self._turns if not turn.ended]
         for turn in broken:

@@ -1,4 +1,4 @@
-"""A session's text side in the server: load it, commit to it, leave it."""
+"""A session's text side on the server: load it, commit to it, leave it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from services.segmenter.turns import (
 GATEWAY = "gateway"
 CANCELS_KEPT = 16
 NO_CAPACITY_S = 10.0
-"""For so long gateways may be busy taking over from one that died."""
+"""How long a session may be without a gateway before its listeners are told: for so long the
+gateways may be busy taking over from one that died."""
 NO_CAPACITY = m.ErrorEvent(
     code="no_capacity",
     message="no gateway has room for this session: it waits, and is spoken once one has",
@@ -42,7 +43,7 @@ NO_CAPACITY = m.ErrorEvent(
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A session this worker works on, and how far the server knows of it."""
+    """A session that this worker owns, and how much of it the server has."""
 
     session: Session
     token: str
@@ -57,12 +58,13 @@ class Held:
     cancels: deque[str] = field(default_factory=lambda: deque(maxlen=CANCELS_KEPT))
     """Entry ids of the last cancels that were handled."""
     told: dict[str, bytes] = field(default_factory=dict)
-    """What stands in the fields that publishers read."""
+    """The fields for publishers, as they are stored."""
     offered: bool = False
+    """Whether it was offered to the gateways."""
     unheard: bool = False
-    """Whether no gateway had the session when something for it was stored."""
+    """Whether it may have work and no gateway that knows of it."""
     unheard_since: float | None = None
-    """Since when; for ever, once its listeners know."""
+    """Since when; infinite once its listeners have been told."""
 
     def note(self, entry_id: str, now: float) -> None:
         """An entry was handled and awaits its commit."""
@@ -82,9 +84,9 @@ async def load(
     *,
     anew: bool = False,
 ) -> Held:
-    """Become the one that writes this session's text side, and go on where it stands.
+    """Become the only writer of this session's text side, and continue from its stored state.
 
-    Raises BrokenState if nobody can tell where that is; with `anew` it is not looked at.
+    Raises BrokenState if that cannot be read; with `anew` it is ignored.
     """
     saved = await streams.acquire([keys.text_state(name)], token, worker)
     session = Session(name, defaults)
@@ -111,8 +113,7 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
     """Store outputs, state and position in one step; wake the session's gateway.
 
     Raises LeaseLost if another worker owns the session's text side now, StateLost if the server
-    no longer has it as we left it, BrokenState if it cannot be put into words. Then nothing was
-    written.
+    no longer has it as we left it, BrokenState if it cannot be encoded. Then nothing was written.
     """
     name = held.session.name
     for output in outputs:
@@ -159,18 +160,18 @@ async def commit(streams: Streams, held: Held, outputs: list[Output]) -> None:
 
 
 def _taken(held: Held, body: dict[str, Any]) -> dict[str, bytes]:
-    """What publishers read beside the state: see `firstword.outbox.Taken`. Each is written when it
-    changes; the finished turns stand only here."""
+    """The fields for publishers, see `firstword.outbox.Taken`. Each is written when it changes. The
+    finished turns are moved here from the state, which does not repeat them."""
     turns = {turn["name"]: NO_MORE if turn["ended"] else turn["next_seq"] for turn in body["turns"]}
     values = (turns, body.pop("finished"), list(held.cancels))
     return dict(zip(TAKEN_FIELDS, map(msgpack.packb, values), strict=True))
 
 
 async def call_gateway(streams: Streams, held: Held, now: float) -> None:
-    """Have a gateway look at the session if work waits there: it may have reached none.
+    """Have a gateway look at the session if work waits there.
 
-    A worker that died between the store and the call leaves that to its successor; a gateway
-    that was just leaving was offered the session in vain. If all are full, listeners are told.
+    It may have reached none: a worker may have died between its commit and its call, or the
+    session was offered to a gateway that was just leaving. If all are full, listeners are told.
     """
     name = held.session.name
     state = keys.speech_state(name)
@@ -238,6 +239,6 @@ def _measure(name: str, outputs: Sequence[Output], last_id: str) -> None:
 
 
 async def leave(streams: Streams, held: Held, expiry_s: int) -> None:
-    """Let go of a session with nothing open; its state outlives its last use by `expiry_s`."""
+    """Release a session with nothing open; its state expires `expiry_s` after its last use."""
     key = keys.text_state(held.session.name)
     await streams.vacate([key], held.token, "", [expiry_s])

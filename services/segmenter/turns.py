@@ -19,7 +19,7 @@ MAX_PLAYED = 2**52  # scripts of the server count in doubles
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a session gets that does not say otherwise."""
+    """The settings of a session that gives none."""
 
     voice: str = "af_heart"
     speed: float = 1.0
@@ -60,14 +60,13 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class CancelTurns:
-    """Mark turns cancelled and publish the one answer.
+    """Mark turns cancelled and publish the one receipt.
 
-    `order`: the turns that reached the gateway, oldest first; those after its last finished one
-    are still to be spoken. `target`: the one to cancel, '' for all of them. `known`: what to
-    answer for a target that never reached the gateway: dropped here ('waiting') or 'done'.
-    `dropped`: the turns that never will.
-    `played`: what the listener had really heard, for the answer to say in words. `begun`: where
-    the dropped ones began, and their `traceparent`.
+    `target`: the turn to cancel, '' for all. `order`: the turns that reached the gateway, oldest
+    first; those after the last one it has finished are still to be spoken. `known`: how to answer
+    for a target that never reached the gateway: dropped here ('waiting') or 'done'. `played`: what
+    the listener had really heard. `dropped`: the turns that will never reach the gateway. `begun`:
+    of each dropped turn the entry id where it began, and its `traceparent`.
     """
 
     target: str
@@ -80,7 +79,7 @@ class CancelTurns:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A message that changes nothing, and why; counted."""
+    """A message that changes nothing, and why; it is counted."""
 
     reason: str
 
@@ -108,8 +107,8 @@ class Turn:
     segments: int = 0
     waiting: list[m.Segment] = field(default_factory=list)
     ended: str = ""  # the reason once no more text comes
-    refused: str = ""  # what was last said of a bad setting on its text: once, not at every token
-    touched: bool = False  # some of its input was taken
+    refused: str = ""  # the last error about a setting on its text: one, not one at every token
+    touched: bool = False  # some of its input was applied
     first_n: int = 0  # the number that its first segment had before the server lost the turn
     resend: Resend | None = None  # it is published again, and waits to learn what was heard
     heard: Heard | None = None  # what listeners have of it from before
@@ -142,7 +141,7 @@ class Turn:
     def take_settings(
         self, message: Input, settings: m.SessionOpen, options: core.SegmenterOptions
     ) -> None:
-        """The session's settings as they are now; cut in the language of its first text."""
+        """Take the session's present settings; text is cut in the language of the first piece."""
         self.voice, self.speed, self.lang = settings.voice, settings.speed, settings.lang
         wanted = without_bad_settings(message).lang if isinstance(message, m.Text) else None
         lang = wanted or settings.lang
@@ -161,7 +160,7 @@ class Turn:
         )
 
     def take_manner(self, message: m.Text, default_voice: str) -> None:
-        """From here on the turn is spoken as this text wants it."""
+        """Speak the turn as this text wants it from here on."""
         self.speed = message.speed or self.speed
         self.lang = message.lang or self.lang
         self.voice = message.voice or voice_for(self.voice, self.lang, default_voice)
@@ -186,7 +185,7 @@ class Turn:
         )
 
     def hint(self, event: core.Tentative | core.Revoke, n: int) -> m.Segments:
-        """What the gateway may be told of a segment `n` that is not certain."""
+        """The hint to the gateway about a segment `n` that is not certain yet."""
         if isinstance(event, core.Revoke):
             return m.Revoke(turn=self.name, n=n)
         return m.Tentative(
@@ -201,7 +200,7 @@ class Turn:
         )
 
     def deadlines(self, idle_s: float) -> list[float]:
-        """When something is to be done although nothing comes."""
+        """The times at which something is due even if no input comes."""
         if self.ended:
             return []
         waits = self.last_input + idle_s if self.gap_at is None else self.gap_at + GAP_WAIT_S
@@ -262,13 +261,13 @@ class Turn:
 
 
 def _begun_at(segmenter: dict[str, Any], now: float) -> dict[str, Any]:
-    """A snapshot whose timers begin at `now`: the clock they were on was another process's."""
+    """A snapshot whose timers begin at `now`: they were on another process's clock."""
     since = None if segmenter["since"] is None else now
     return {**segmenter, "heard": now, "since": since}
 
 
 def note_input(turn: Turn, turns: Iterable[Turn], message: Input, now: float) -> None:
-    """The turn has input now. Where it is published again, what is missing is on its way too."""
+    """Note that the turn has input. If it is published again, gaps may still be filled."""
     turn.last_input = now
     if message.again is not None:
         for each in turns:
@@ -283,7 +282,7 @@ def error(
     turn: str | None = None,
     expected: int | None = None,
 ) -> ForListeners:
-    """Something its listeners and publishers must know; the session goes on."""
+    """An `error` event for the session's listeners and publishers; the session goes on."""
     return ForListeners(
         m.ErrorEvent(code=code, message=message, retryable=retryable, turn=turn, expected=expected)
     )
@@ -295,7 +294,7 @@ _PLAYED = (
 
 
 def played_of(message: m.Cancel) -> tuple[Played | None, list[Output]]:
-    """What the listener had heard, if the cancel says so; else what to say of it."""
+    """What the listener had heard, if the cancel says so; and the error if it cannot be read."""
     raw = message.played
     if raw is None:
         return None, []
