@@ -42,7 +42,6 @@ class Refused(FirstwordError):
 class Invocation:
     """A stream that may be opened; `target` is path and query of the container's WebSocket."""
 
-    endpoint: str
     variant: str
     target: str
 
@@ -71,9 +70,7 @@ def invocation(request: Request, endpoints: Collection[str], variant: str) -> In
     query = request.header("x-amzn-sagemaker-model-query-string")
     if query is not None:
         _check("ModelQueryString", query, _QUERY, 2048)
-    return Invocation(
-        endpoint, variant, f"/{path or DEFAULT_PATH}" + (f"?{query}" if query else "")
-    )
+    return Invocation(variant, f"/{path or DEFAULT_PATH}" + (f"?{query}" if query else ""))
 
 
 def _check(name: str, value: str, pattern: re.Pattern[str], longest: int) -> None:

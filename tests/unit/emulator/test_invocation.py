@@ -25,7 +25,7 @@ def ask(
 
 
 def test_the_plain_request_goes_to_the_usual_path() -> None:
-    wanted = Invocation("demo", "AllTraffic", "/invocations-bidirectional-stream")
+    wanted = Invocation("AllTraffic", "/invocations-bidirectional-stream")
     assert ask() == wanted
     assert ask(endpoints=("other", "demo")) == wanted
 
