@@ -1,4 +1,4 @@
-"""One session's speech: which synthesis to ask for, what to publish, when to try again.
+"""One session's speech: which synthesis to request, what to publish, when to try again.
 
 Pure: it is told of entries, frames, lost connections and time, and answers with actions. The shell
 performs them in order and reports back; it never decides. Strictly one synthesis at a time.
@@ -62,7 +62,7 @@ class Speech:
         self._requests = 0
         self.pace = Pace(limits.max_ahead_s)
         self.traceparent: str | None = None
-        """Of the turn whose entries are begun; it goes along with what is asked for them."""
+        """Of the turn whose entries are begun; it is sent with their requests."""
         self._closing = False
 
     # -- what the shell asks ----------------------------------------------------------------------
@@ -74,12 +74,12 @@ class Speech:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is asked of the connection, so that another may take its place."""
+        """Whether no request runs on the connection, so that another may take its place."""
         return self._work is None and self._early is None
 
     @property
     def position(self) -> str:
-        """The last entry that is done with."""
+        """The last finished entry."""
         return self._out.position
 
     @property
@@ -90,9 +90,9 @@ class Speech:
         return "" if self._ending is None else self._ending.turn
 
     def wait_before(self, message: m.Segments, now: float) -> float:
-        """Seconds to wait before this entry, so that audio is not made too far ahead."""
+        """Seconds to hold this entry back, so that audio is not made too far ahead."""
         if not isinstance(message, m.Segment) or message.first or self.settings.pace == "none":
-            return 0.0  # a turn begins at once: a listener who barged in has nothing ahead
+            return 0.0  # a turn begins at once: a listener who barged in has no audio left to play
         return self.pace.wait(now)
 
     def timer(self) -> float | None:
@@ -134,11 +134,11 @@ class Speech:
         return [*self._drop_early(), replace(self._advance(entry_id, {}), drops="segment")]
 
     def pass_over(self, entry_id: str) -> Commit:
-        """Be done with everything up to an entry that asks for nothing."""
+        """Finish everything up to an entry that needs no work."""
         return self._advance(entry_id, {})
 
     def put_aside(self, entry_id: str, message: m.Segments | None) -> list[Action]:
-        """Be done with an entry that our own code broke on time after time; it ends in an error."""
+        """Finish an entry on which our own code failed too often; it ends in an error."""
         match message:
             case m.Segment():
                 self._work = work = Work(entry_id, message)
@@ -162,7 +162,7 @@ class Speech:
         return [action for event, at in early.events for action in self._event(event, at)]
 
     def _hint(self, hint: m.Tentative, now: float) -> list[Action]:
-        """Begin a synthesis that is likely to be wanted: there is nothing else to do."""
+        """Begin a synthesis that is likely to be wanted, since there is nothing else to do."""
         if self._wire is None or self._early is not None:
             return []
         request = self._request(hint, hint.text, now)
@@ -176,7 +176,7 @@ class Speech:
     # -- the connection ---------------------------------------------------------------------------
 
     def connected(self, fresh: bool, now: float) -> list[Action]:
-        """There is a connection; `fresh` if it is a new one."""
+        """There is a connection; `fresh`: it is a new one."""
         if fresh or self._wire is None:
             self._wire = wire.ClientConnection()
             self._pulse.felt(now)
@@ -206,11 +206,11 @@ class Speech:
         work, was_up = self._work, self._wire is not None
         disconnect = self._disconnect()
         if work is None or (was_up and work.request is None):
-            return [disconnect]  # nothing was asked of it; a try that waits will connect anew
+            return [disconnect]  # no request ran on it; a retry that waits will connect again
         return [disconnect, *self._try_again(work, error)]
 
     def expired(self, now: float) -> list[Action]:
-        """The deadline of `timer` has passed: a backend that hangs is a backend that is lost."""
+        """The deadline of `timer` has passed. A backend that hangs is treated as lost."""
         if self.quiet and not self._pulse.overdue:
             self._pulse.asked(now)
             return [Send(wire.encode_client(wire.Ping()))]
@@ -218,7 +218,7 @@ class Speech:
         return self.lost(UpstreamError("upstream_timeout", told, retryable=True))
 
     def rest(self) -> list[Action]:
-        """Nothing has been to do for long: free the connection."""
+        """There has been nothing to do for long: free the connection."""
         return [] if self._wire is None else [self._disconnect()]
 
     def receive(self, frame: Frame, text: bool | None, now: float) -> list[Action]:
@@ -244,7 +244,7 @@ class Speech:
         return Disconnect()
 
     def _stop(self) -> list[Action]:
-        """Stop the synthesis that runs; a connection that is to end anyway ends now."""
+        """Stop the running synthesis; a connection that the container is closing ends now."""
         if self._closing:
             return [self._disconnect()]
         frame = None if self._wire is None else self._wire.cancel()
@@ -273,7 +273,7 @@ class Speech:
                 return self._try_again(work, UpstreamError("stopped", told, retryable=True))
 
     def _on_closing(self) -> list[Action]:
-        """The container will go: what it speaks is heard out, then another connection is made."""
+        """The container is going away: let it finish its synthesis, then connect again."""
         if self._work is None or self._work.request is None:
             return [self._disconnect()]
         self._closing = True
@@ -288,7 +288,7 @@ class Speech:
         goes_on = asked.plan is not None and asked.plan == start.plan
         if goes_on or not self._out.samples_of(work.segment.n):
             return []
-        # Another engine, or one that cannot repeat: what listeners hold of it does not fit.
+        # Another engine, or one that cannot repeat: its audio does not continue the old one.
         self.pace.take_back(self._out.samples / self._out.turn_rate)
         restarted = self._out.restart(work.segment)
         return [Commit((restarted,), self._out.fields(), guard=work.segment.turn)]
@@ -299,7 +299,7 @@ class Speech:
         out, s, data = self._out, work.segment, audio.data
         work.heard_at = now
         work.arrived += len(data) // wire.BYTES_PER_SAMPLE
-        if out.n != s.n:  # what listeners had before the server lost it is not said again
+        if out.n != s.n:  # listeners have its beginning from before the server lost the turn
             data = data[max(0, work.skips - audio.offset) * wire.BYTES_PER_SAMPLE :]
             if not data:
                 return []
@@ -314,7 +314,7 @@ class Speech:
     def _begin_events(
         self, work: Work, asked: wire.Synthesize, skipped: int, now: float
     ) -> tuple[list[m.Audio], Fields]:
-        """What is said before the first audio of a segment, and the fields that it marks."""
+        """The events before the first audio of a segment, and the fields to store with them."""
         marks: Fields = {}
         events = self._out.open_turn(work.segment, asked.sample_rate, work.voice)
         if events:
@@ -336,7 +336,7 @@ class Speech:
             return self._try_again(work, UpstreamError("no_audio", told, retryable=True))
         events: list[m.Audio] = []
         marks: Fields = {}
-        if work.arrived and out.n != s.n:  # listeners had all of it
+        if work.arrived and out.n != s.n:  # listeners had all of it before the loss
             events, marks = self._begin_events(work, asked, work.arrived, now)
         done = out.done(s, end.words)
         if done.samples:
@@ -345,7 +345,7 @@ class Speech:
 
     def _try_again(self, work: Work, error: FirstwordError, wait_s: float = 0) -> list[Action]:
         if isinstance(error, UpstreamError) and not error.retryable:
-            return self._give_up(work, error)  # the next segment asks anew
+            return self._give_up(work, error)  # the next segment tries again
         work.request = None
         pause_s = self._retries.pause_after(work.segment.n, error.code, wait_s)
         if pause_s is None:

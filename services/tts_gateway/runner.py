@@ -28,7 +28,7 @@ from services.tts_gateway.upstream import Upstream
 
 SWEEP_S = 5.0
 FETCH = 256
-BUSY_S = 3600.0  # while a segment is spoken, news come by themselves
+BUSY_S = 3600.0  # while a segment is spoken, no sweep is needed: frames and timers wake us
 TOMBSTONE_S = 3600
 DELETE = "\0"
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class SessionRunner:
         reachability: Reachability | None = None,
     ) -> None:
         self.rev = 0
-        """Revision of the session's state that we know the server had."""
+        """The last revision of the session's state that the server is known to have had."""
         self._session = session
         self._streams = streams
         self._worker = worker
@@ -60,11 +60,11 @@ class SessionRunner:
         self._keys = [keys.speech_state(session), keys.segments(session), keys.audio(session)]
         self._token = new_token()
         self._core = Speech(session, settings.limits(), {})
-        # None is a ring: something new lies in the session, entries or a cancel.
+        # None is a ring: there is something new in the session, entries or a cancel.
         self._inbox: asyncio.Queue[News | None] = asyncio.Queue()
         self._connection = Connection(upstream, self._inbox.put_nowait)
         self._backlog: Backlog[Entry] = Backlog()
-        self._segment: m.Segment | None = None  # the last one begun
+        self._segment: m.Segment | None = None  # the last one that was begun
         self._trace = TurnTrace(None, session, "", START)
         self._read = START
         self._stopping = False
@@ -75,11 +75,11 @@ class SessionRunner:
 
     @property
     def position(self) -> str:
-        """The last entry of the segments stream that is done with."""
+        """The last finished entry of the segments stream."""
         return self._core.position
 
     def ring(self) -> None:
-        """Something new lies in the session."""
+        """There is something new in the session."""
         self._inbox.put_nowait(None)
 
     def hand_over(self) -> None:
@@ -89,24 +89,24 @@ class SessionRunner:
 
     @property
     def open(self) -> bool:
-        """Whether something waits or is in hand."""
+        """Whether an entry waits or is being worked on."""
         return bool(self._backlog) or not self._core.idle
 
     @property
     def unspoken_s(self) -> float:
-        """Seconds of speech that are to be made: of what waits, and of the segment in hand."""
+        """Seconds of speech still to be made: of the entries that wait, and the segment in hand."""
         in_hand = 0.0 if self._segment is None else speech_seconds(self._segment)
         return self._backlog.seconds + (0.0 if self._core.idle else in_hand)
 
     @property
     def behind_s(self) -> float:
-        """For how long what is in hand has brought no word out; 0 while nothing is."""
+        """How long the entry in hand has produced no output, seconds; 0 while there is none."""
         return 0.0 if self._core.idle else _now() - self._worked_at
 
     async def run(self) -> bool:
-        """Speak. Returns whether others must go on with the session.
+        """Speak. Returns whether another worker must continue the session.
 
-        The session is to be offered again if entries lie beyond `position` when it is released.
+        Offer the session again if there are entries after `position` once it is released.
         Raises LeaseLost if it is another worker's now, StateLost if the server forgot it.
         """
         saved = await self._streams.acquire(self._keys, self._token, self._worker)
@@ -115,7 +115,7 @@ class SessionRunner:
         self._read = self._core.position
         self._worked_at = _now()
         await self._fetch()
-        # Whoever closed it may have died before it could leave it.
+        # The worker that closed it may have died before it could leave it.
         self._closed = CLOSED in saved and not self._backlog
         try:
             while not await self._leave():
@@ -126,7 +126,7 @@ class SessionRunner:
             await self._connection.close(news for news in untold if news is not None)
 
     async def _restore(self, saved: dict[str, bytes]) -> Speech:
-        """The core as it was left. A state that nobody can read is lost: who listens is told."""
+        """The core as it was left. A state that cannot be read is lost: tell the listeners."""
         limits = self._settings.limits()
         try:
             return Speech(self._session, limits, saved)
@@ -144,7 +144,7 @@ class SessionRunner:
     # -- the loop ---------------------------------------------------------------------------------
 
     async def _step(self) -> None:
-        """Begin what can begin, then wait for what happens next and handle it."""
+        """Begin the entries that can begin, then wait for the next event and handle it."""
         hold = await self._feed()
         if self._closed:
             return
@@ -171,7 +171,7 @@ class SessionRunner:
             telemetry.upstream_reconnects.inc(actions.count(Disconnect()))
             await self._perform(actions)
         else:
-            await self._fetch()  # the sweep: a bell may be lost
+            await self._fetch()  # the sweep: a ring may have been lost
 
     async def _handle(self, news: News | None) -> None:
         if news is None:
@@ -203,7 +203,7 @@ class SessionRunner:
     # -- entries ----------------------------------------------------------------------------------
 
     async def _fetch(self) -> None:
-        """Put what is new on the segments stream behind the backlog."""
+        """Append new entries of the segments stream to the backlog."""
         more = True
         while more:
             entries = await self._streams.range(self._keys[1], self._read, FETCH)
@@ -230,7 +230,7 @@ class SessionRunner:
             elif message is None:
                 actions = [self._core.pass_over(entry.id)]
             elif isinstance(message, m.Tentative) and len(self._backlog) > 1:
-                actions = []  # a hint is for when nothing else is to do
+                actions = []  # hints are for when there is nothing else to do
             else:
                 actions = self._decide(self._core.begin, entry.id, message, _now())
             self._backlog.drop()
@@ -240,7 +240,7 @@ class SessionRunner:
         return 0.0
 
     def _follow(self, message: m.Segments | None) -> None:
-        """Lines of the log and spans are of it now, here and at the backend."""
+        """Let log lines and spans belong to this entry from now on, here and at the backend."""
         logs.bind(turn=getattr(message, "turn", None), segment=getattr(message, "n", None))
         if not isinstance(message, m.Segment | m.Tentative | m.TurnEnd):
             return
@@ -251,7 +251,7 @@ class SessionRunner:
         self._core.traceparent = self._trace.traceparent if same else None
 
     async def _decode(self, entry: Entry) -> m.Segments | None:
-        """What an entry says; None for what nobody here can use."""
+        """The message in an entry; None if it cannot be used here."""
         try:
             message = codec.unpack(entry.fields.get(b"m", b""), codec.SEGMENTS)
         except DecodeError as error:
@@ -260,20 +260,20 @@ class SessionRunner:
         except Exception:
             if not self._poison.failed(self._blamed):
                 raise
-            return None  # it is put aside now
+            return None  # `_feed` puts it aside now
         if message is None:
             telemetry.skipped.labels("unknown_type").inc()
         return message
 
     @property
     def _blamed(self) -> str:
-        """What has to answer when our own code breaks: the entry in hand."""
+        """What a failure of our own code is counted against: the entry in hand."""
         return f"{self._session} {self._in_hand}"
 
     def _decide(
         self, ask: Callable[P, list[Action]], *args: P.args, **named: P.kwargs
     ) -> list[Action]:
-        """Ask the core. Where it breaks, all begins anew from what is stored, a few times."""
+        """Ask the core. If it fails, the session starts over from what is stored, a few times."""
         try:
             return ask(*args, **named)
         except Exception:
@@ -287,7 +287,7 @@ class SessionRunner:
     # -- leaving ----------------------------------------------------------------------------------
 
     async def _leave(self) -> bool:
-        """Whether the session is done with here; then its state says so."""
+        """Leave the session if there is nothing more to do here; whether it was left."""
         if not self._core.idle:
             return False
         if self._closed:
@@ -305,16 +305,16 @@ class SessionRunner:
         return await self._vacate(self._read, self._settings.session_ttl_s)
 
     async def _forget_audio(self) -> None:
-        """All audio is older than it has to be kept.
+        """Trim the session's audio, all of which is past retention.
 
-        The last entry stays: a stream that is gone would look like lost state to its listeners.
+        The last entry stays: without a stream its listeners would take its state for lost.
         """
         last = await self._streams.last_id(self._keys[2])
         commit = self._core.pass_over(self._read)
         await self._commit(commit, keep_from="" if last == START else last)
 
     async def _vacate(self, position: str, expiry_s: int, audio_s: int | None = None) -> bool:
-        """Leave if nothing lies after `position`; the session's keys expire after `expiry_s`."""
+        """Leave if there are no entries after `position`; the keys expire after `expiry_s`."""
         expiries = [expiry_s, expiry_s, expiry_s if audio_s is None else audio_s]
         return await self._streams.vacate(self._keys, self._token, position, expiries)
 
@@ -341,7 +341,7 @@ class SessionRunner:
 
     async def _connect(self, after_s: float) -> None:
         fresh = not after_s and self._connection.take_over()
-        # Sessions that lost the same backend do not come back in step.
+        # Jitter: sessions that lost the same backend must not all come back at once.
         if self._connection.ready(after_s * random.uniform(1, 1.25)):  # noqa: S311
             await self._perform(self._core.connected(fresh, _now()))
 
@@ -381,7 +381,7 @@ class SessionRunner:
             raise
 
     def _note(self, commit: Commit, first_id: str, took_s: float) -> None:
-        """Measure what went out, and remember it for retention."""
+        """Measure what was published, and remember it for retention."""
         for event in commit.events:
             if isinstance(event, m.SegmentStarted):
                 self._retention.segment(first_id)

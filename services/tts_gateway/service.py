@@ -25,7 +25,7 @@ STAGE = "gateway"
 DRAIN_S = 100.0
 MEASURE_S = 1.0
 STUCK_S = 10.0
-"""A session with a segment in hand and not a word of it for so long counts as stuck."""
+"""A session whose segment in hand gets no audio for this long counts as stuck."""
 
 
 class GatewayService:
@@ -42,7 +42,7 @@ class GatewayService:
         self._runners: dict[str, SessionRunner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._untold: dict[str, int] = {}
-        """Revisions of failed sessions that the server may have lost: their listeners must know."""
+        """Last known revisions of failed sessions: if the server has less, listeners are told."""
         self._poison = Poison()
         self._farewells: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -93,7 +93,7 @@ class GatewayService:
         return bool(self._runners)
 
     async def _measure(self) -> None:
-        """Keep the gauges of what waits true."""
+        """Keep the gauges up to date."""
         while True:
             runners = list(self._runners.values())
             behind = [runner.behind_s for runner in runners]
@@ -115,7 +115,7 @@ class GatewayService:
             del self._tasks[session]
 
     def _abandon(self, session: str) -> None:
-        """Another worker has the session now, unless the server forgot all of us."""
+        """The session is not ours any more: another worker has it, or the server forgot us."""
         task = self._tasks.pop(session, None)
         runner = self._runners.pop(session, None)
         if task is not None:
@@ -134,7 +134,7 @@ class GatewayService:
     # -- one session ------------------------------------------------------------------------------
 
     async def _work(self, session: str) -> None:
-        """Keep a runner on the session until it is left, handed over or another's."""
+        """Keep a runner on the session until it is left, handed over or another worker's."""
         failures = 0
         position = START
         while True:
@@ -167,7 +167,7 @@ class GatewayService:
                 await pause(failures)
 
     async def _is_ours(self, session: str) -> bool:
-        """Whether the server names us, and it is not our own next task for it that it means."""
+        """Whether the server names us as its owner, and this task is still the one for it."""
         owned = await self._ownership.owns(session)
         return owned and self._tasks.get(session) is asyncio.current_task()
 
@@ -182,7 +182,7 @@ class GatewayService:
                 del self._runners[session]
 
     async def _offer_rest(self, session: str, position: str) -> None:
-        """Work that came while we left was offered in vain, as we still owned the session."""
+        """Offer the session if work came while we left, when we still owned it."""
         if await self._streams.range(keys.segments(session), position, count=1):
             await self._ownership.offer([session])
 
@@ -202,10 +202,10 @@ class GatewayService:
         telemetry.count_error(event.code)
         telemetry.logger().warning("state_lost", session=session)
         await self._streams.move(keys.audio(session), {"m": codec.pack(event, session)})
-        await self._ownership.offer([session])  # whoever owns it lets its keys expire one day
+        await self._ownership.offer([session])  # its next owner lets its keys expire
 
     async def _drain(self) -> None:
-        """Hand every session over between two segments; what takes too long is left as it is."""
+        """Hand every session over between two segments; give up on those that take too long."""
         self._stopping = True
         self._ownership.drain()
         for runner in self._runners.values():

@@ -1,4 +1,4 @@
-"""What the gateway's core has in hand: a segment that is being spoken, or one that is likely."""
+"""What the gateway's core works on: a segment that is being spoken, or one that is likely."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Work:
     sent_at: float = 0.0
     heard_at: float | None = None
     arrived: int = 0
-    """Samples that came for this request, those that listeners had before included."""
+    """Samples that came for this request, including those that listeners had before."""
     plan: str = ""
     voice: str = ""
-    """Who speaks, where the segment names nobody."""
+    """The voice that the backend chose, if the segment names none."""
     since: float = 0.0
-    """When it was taken in hand."""
+    """When work on it began."""
 
     @property
     def skips(self) -> int:
-        """Samples that listeners had before the server lost the turn: they are not said again."""
+        """Samples that listeners had before the server lost the turn: not to be published again."""
         return self.segment.skip_samples or 0
 
     @property
     def owed_since(self) -> float | None:
-        """Since when the backend owes audio; None while nothing is asked of it."""
+        """Since when the backend owes audio; None while no request runs."""
         if self.request is None:
             return None
         return self.sent_at if self.heard_at is None else self.heard_at
 
     def deadline(self, limits: Limits) -> float | None:
-        """Until when what is owed must come."""
+        """By when the next audio must come."""
         owed = self.owed_since
         if owed is None:
             return None
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class Early:
-    """A synthesis begun on a hint: what it says is held until the segment is committed."""
+    """A synthesis begun on a hint: its events are held until the segment is committed."""
 
     hint: m.Tentative
     request: wire.Synthesize
@@ -79,11 +79,11 @@ def request(
     return wire.Synthesize(
         id=f"{said.n}.{number}",
         text=text,
-        voice=said.voice or None,  # the backend chooses one that speaks the language
+        voice=said.voice or None,  # without one the backend chooses by the language
         speed=said.speed,
         lang=None if said.lang == "auto" else said.lang,
         sample_rate=out.turn_rate if same_turn else rate,
-        # Of what is said, not of its number: a turn that is published again sounds the same.
+        # From the text, not from its number: a turn that is published again sounds the same.
         seed=zlib.crc32(f"{session} {said.turn} {text}".encode("utf-8", "surrogatepass")),
         deadline_ms=max(0, round(ahead_s * 1000)) if same_turn else 0,
         skip_samples=resumed,
@@ -95,7 +95,7 @@ def request(
 
 
 def rate_differs(start: wire.SynthesisStart, asked: wire.Synthesize) -> UpstreamError:
-    """The backend has another sample rate than the session."""
+    """The error for a backend with another sample rate than the session's."""
     told = (
         f"the backend speaks at {start.sample_rate} Hz and the session wants {asked.sample_rate} "
         "Hz: open it with a sample_rate that the backend has"
@@ -104,7 +104,7 @@ def rate_differs(start: wire.SynthesisStart, asked: wire.Synthesize) -> Upstream
 
 
 def broken(turn: str | None = None) -> m.ErrorEvent:
-    """What is said of an entry that our own code broke on time after time."""
+    """The error for an entry on which our own code failed too often."""
     told = "this could not be handled, and was put aside for an operator"
     return m.ErrorEvent(code="failed", message=told, retryable=False, turn=turn)
 
@@ -115,18 +115,18 @@ def is_of(event: wire.Event, request: wire.Synthesize) -> bool:
 
 
 def announced(hint: m.Tentative, segment: m.Segment) -> bool:
-    """Whether the segment came as the hint said, so that its audio may be used."""
+    """Whether the segment is as the hint said, so that the audio made early may be used."""
     said = (hint.n, hint.text, hint.voice, hint.speed, hint.lang)
     return said == (segment.n, segment.spoken, segment.voice, segment.speed, segment.lang)
 
 
 def is_speakable(segment: m.Segment) -> bool:
-    """Whether it must have a sound: there is a letter or a digit in it."""
+    """Whether it must make a sound: it has a letter or a digit."""
     return any(map(str.isalnum, segment.spoken))
 
 
 def saved_settings(saved: Mapping[str, bytes]) -> m.SessionOpen:
-    """The session's settings as they are stored, or what a session has that stored none."""
+    """The session's stored settings, or the defaults."""
     if "settings" in saved:
         settings = codec.unpack(saved["settings"], codec.SEGMENTS)
         if isinstance(settings, m.SessionOpen):
