@@ -18,7 +18,7 @@ CLOSED = "closed"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the core goes by; seconds unless named otherwise."""
+    """The core's limits; seconds unless named otherwise."""
 
     attempts: int = 3
     patience_s: float = 30.0
@@ -36,10 +36,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Have a connection after this many seconds, then report `connected` or `lost`.
+    """Get a connection after this many seconds, then report `connected` or `lost`.
 
-    It takes the place of a `Connect` that still waits. `code`: why the last try failed, which is
-    for the log.
+    It replaces a `Connect` that still waits. `code`: why the last try failed, for the log.
     """
 
     after_s: float = 0.0
@@ -48,7 +47,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Drop the connection, if there is one. A `Connect` that waits goes on waiting."""
+    """Drop the connection, if there is one. A waiting `Connect` keeps waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,10 @@ class Send:
 class Commit:
     """Publish events and store fields, in one step. A field of None is deleted.
 
-    `guard`: only if this turn is not cancelled, else report `cancelled`. `done_to`: entries up to
-    this one are done with. `drops` names what ends unspoken by it, `segment` or `turn`. `dry_s`:
-    so long before it a listener who plays in real time had nothing to play. `speech_s`: how long
-    the audio in it sounds.
+    `guard`: commit only if this turn is not cancelled, else report `cancelled`. `done_to`: entries
+    up to this one are finished. `drops`: what ends unspoken with it, `segment` or `turn`. `dry_s`:
+    how long a listener who plays in real time had nothing to play before it. `speech_s`: how long
+    its audio sounds.
     """
 
     events: tuple[m.Audio, ...] = ()

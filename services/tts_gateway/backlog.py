@@ -1,6 +1,6 @@
 """The entries of one session that wait for the gateway, and how much speech they will make.
 
-Pure. The estimate goes by a usual pace: it is for deciding how many containers there should be.
+Pure. The estimate assumes a usual pace; it serves to decide how many containers are needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ E = TypeVar("E", bound=Entry)
 
 
 class Backlog(Generic[E]):
-    """A queue of entries; `seconds` of speech lie in it."""
+    """A queue of entries that hold `seconds` of speech."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -37,7 +37,7 @@ class Backlog(Generic[E]):
         return len(self._entries)
 
     def add(self, entries: Iterable[E]) -> None:
-        """Put these behind the others."""
+        """Append these."""
         for entry in entries:
             seconds = _seconds(entry)
             self._entries.append((entry, seconds))
@@ -49,7 +49,7 @@ class Backlog(Generic[E]):
         return self._entries[0][0]
 
     def drop(self) -> None:
-        """Be done with the oldest."""
+        """Remove the oldest."""
         _, seconds = self._entries.popleft()
         self.seconds = self.seconds - seconds if self._entries else 0.0
 
@@ -62,6 +62,6 @@ def speech_seconds(segment: m.Segment) -> float:
 def _seconds(entry: Entry) -> float:
     try:
         message = codec.unpack(entry.fields.get(b"m", b""), codec.SEGMENTS)
-    except Exception:  # whatever is wrong with it is found, and told, when its turn comes
+    except Exception:  # the runner finds and reports what is wrong when it comes to this entry
         return 0.0
     return speech_seconds(message) if isinstance(message, m.Segment) else 0.0

@@ -1,4 +1,4 @@
-"""A session's one connection to the backend: opened, watched and dropped; what happens is told."""
+"""A session's one connection to the backend: opened, watched, dropped; what happens is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firstword.session_protocol import Frame
 from services.tts_gateway.upstream import Link, Upstream
 
 RENEW_AGAIN_S = 5.0
-"""Between tries to have a younger connection, while the old one still serves."""
+"""Between tries to open a younger connection, while the old one still serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """A frame came; `text` is what the transport says of it."""
+    """A frame came; `text`: whether the transport says that it is text."""
 
     link: Link
     frame: Frame
@@ -35,7 +35,7 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The connection broke, or (without a link) could not be had."""
+    """The connection broke, or (without a link) could not be opened."""
 
     link: Link | None
     error: FirstwordError
@@ -43,7 +43,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """A younger connection stands ready to take the place of `old`."""
+    """A younger connection is ready to take the place of `old`."""
 
     link: Link
     old: Link
@@ -58,9 +58,9 @@ News = Opened | Came | Lost | Renewed | Due
 
 
 class Connection:
-    """One link at a time, and a younger one beside it before its time is up.
+    """One link at a time, and a younger one beside it before its lifetime ends.
 
-    `tell` is called with the news, in order; it returns at once.
+    `tell` is called with the news, in order; it must return at once.
     """
 
     def __init__(self, upstream: Upstream, tell: Callable[[News], None]) -> None:
@@ -75,7 +75,7 @@ class Connection:
         self._closes: set[asyncio.Task[None]] = set()
 
     def holds(self, news: News) -> bool:
-        """Take note of news when it is handled; False if it is of a link dropped meanwhile."""
+        """Take note of news that is to be handled; False if its link was dropped meanwhile."""
         match news:
             case Opened(link):
                 self._opening = False
@@ -103,9 +103,9 @@ class Connection:
                 return True
 
     def ready(self, after_s: float) -> bool:
-        """Whether the link can be used now; if not, `Due` or `Opened` or `Lost` will be told.
+        """Whether the link can be used now; if not, `Due`, `Opened` or `Lost` follows.
 
-        With `after_s` it never can: `Due` follows then. The last call counts.
+        With `after_s` it never can, and `Due` follows. Only the last call counts.
         """
         if self._waiting is not None:
             self._waiting.cancel()
@@ -122,7 +122,7 @@ class Connection:
     def take_over(self) -> bool:
         """Let a younger link take the place of the one in use; False if there is none.
 
-        Frames of the old one are not told any more. Nothing may be asked of it.
+        Frames of the old one are no longer reported. No request may run on it.
         """
         old, link = self._link, self._younger
         if old is None or link is None:
@@ -144,7 +144,7 @@ class Connection:
             self._tell(Lost(link, error))
 
     def drop(self) -> None:
-        """Let go of the link and of a younger one; they are closed in the background."""
+        """Drop the link and a younger one; they are closed in the background."""
         links = self._link, self._younger
         self._link = self._younger = None
         for link in links:
@@ -155,7 +155,7 @@ class Connection:
             self._renewal = None
 
     async def close(self, untold: Iterable[News]) -> None:
-        """Leave no task and no link behind; `untold` is news that nobody will handle any more."""
+        """Leave no task and no link behind; `untold` is news that will not be handled any more."""
         self._tell = self._discard
         for news in untold:
             self._discard(news)
@@ -198,7 +198,7 @@ class Connection:
             _spawn(self._tasks, self._open_younger(self._link))
 
     async def _open_younger(self, old: Link) -> None:
-        logs.bind(turn=None, segment=None)  # it is for none of them
+        logs.bind(turn=None, segment=None)  # it belongs to no turn
         try:
             link = await self._upstream.connect()
         except FirstwordError as error:
@@ -217,7 +217,7 @@ class Connection:
             self._tell(Opened(link))
 
     async def _pump(self, link: Link) -> None:
-        """Frames as they come, until the link ends."""
+        """Report frames as they come, until the link ends."""
         try:
             while True:
                 frame, text = await link.receive()

@@ -1,4 +1,4 @@
-"""What the gateway's commits say in metrics and traces."""
+"""Metrics and spans of the gateway's commits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from services.tts_gateway.actions import Commit
 def measure(
     commit: Commit, first_id: str, took_s: float, *, ahead_s: float | None, trace: TurnTrace
 ) -> None:
-    """Count one commit that is stored, and make the spans that end with it.
+    """Count one stored commit, and make the spans that end with it.
 
-    It took `took_s` and its first event has the id `first_id`. `ahead_s` of audio is out and not
-    played yet, None where nobody plays as it comes. `trace` is of the turn in hand, or the last.
+    It took `took_s`, and its first event has the id `first_id`. `ahead_s`: audio published and not
+    played yet, None if nobody plays it in real time. `trace` is of the present or the last turn.
     """
     turn_began = False
     for event in commit.events:

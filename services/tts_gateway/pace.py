@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BUFFERED_S = 0.05
-"""So much a player holds back at least."""
+"""The least that any player buffers, seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -16,25 +16,25 @@ class Pace:
     plays_until: float = 0.0
 
     def begin(self, now: float) -> None:
-        """A turn begins: whatever was out before, it is played from now on."""
+        """A turn begins: it plays from now on, whatever was published before."""
         self.plays_until = now
 
     def add(self, seconds: float, now: float, since: float) -> float:
-        """So much more is out, of a segment that was in hand since then.
+        """`seconds` more are published, of a segment that was in hand `since` then.
 
-        Returns for how long a listener had nothing to play because of it: not what he waited before
-        there was anything to say, nor what hides in any player's buffer.
+        Returns how long a listener had nothing to play because of it. The time before there was
+        anything to say does not count, nor what any player's buffer hides.
         """
         dry_s = now - self.plays_until if since <= self.plays_until else 0.0
         self.plays_until = max(self.plays_until, now) + seconds
         return dry_s if dry_s > BUFFERED_S else 0.0
 
     def take_back(self, seconds: float) -> None:
-        """So much of it comes again."""
+        """The last `seconds` are taken back; they come again."""
         self.plays_until -= seconds
 
     def ahead(self, now: float) -> float:
-        """Seconds that are out and not played yet; negative for how long nothing has been."""
+        """Seconds that are published and not played yet; negative: how long there has been none."""
         return self.plays_until - now
 
     def wait(self, now: float) -> float:

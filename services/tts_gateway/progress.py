@@ -1,7 +1,7 @@
-"""What is out of a session: the events of its audio stream, and the fields that say so.
+"""How much of a session is published: the events of its audio stream, and the fields that say so.
 
-Every event is made here together with the change it means, so that what is stored with a commit is
-always what listeners have once it is done.
+Every event is made together with the change of state that it means, so that the state stored with a
+commit is always what listeners have once it is done.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from services.tts_gateway.actions import Fields, Limits
 
 @dataclass(slots=True)
 class Progress:
-    """How far a session is spoken; stored with every commit."""
+    """How far a session has been spoken; stored with every commit."""
 
     position: str = START
-    """Last entry of the segments stream that is done with."""
+    """The last finished entry of the segments stream."""
     turn: str = ""
     """The turn that has begun and not ended, '' between turns."""
     turn_at: str = ""
     """Entry id of its first event."""
     turn_rate: int = DEFAULT_SAMPLE_RATE
-    """Its sample rate, in Hz: announced once, so kept although the session's may change."""
+    """Its sample rate, in Hz: fixed once announced, although the session's may change."""
     turn_segments: int = 0
+    """How many of its segments are done; a cancel's receipt says so."""
     turn_samples: int = 0
     n: int = 0
-    """The last segment of which there is audio."""
+    """The last segment that has audio."""
     samples: int = 0
-    """How much of that segment is out."""
+    """How many samples of that segment are published."""
     plan: str = ""
-    """What its audio was made by; see `skip_samples` of the session frames."""
+    """The plan of its audio; see `skip_samples` of the session frames."""
 
     @classmethod
     def restore(cls, saved: Mapping[str, bytes]) -> Progress:
@@ -52,15 +53,15 @@ class Progress:
         return {name: str(value) for name, value in asdict(self).items() if name != "turn_at"}
 
     def samples_of(self, n: int) -> int:
-        """How many samples of segment `n` are out."""
+        """How many samples of segment `n` are published."""
         return self.samples if self.n == n else 0
 
     # -- a segment --------------------------------------------------------------------------------
 
     def open_turn(self, segment: m.Segment, rate: int, chosen: str = "") -> list[m.Audio]:
-        """What is said before the first audio of a turn; nothing if it has begun.
+        """The events before the first audio of a turn; none if it has begun.
 
-        `chosen`: the voice that the backend gave a segment that names none.
+        `chosen`: the voice that the backend chose for a segment that names none.
         """
         if self.turn == segment.turn:
             return []
@@ -72,9 +73,9 @@ class Progress:
     def open_segment(
         self, segment: m.Segment, plan: str, committed_at: str, ttfb_s: float, skipped: int
     ) -> list[m.Audio]:
-        """What is said before the first audio of a segment; nothing if some is out already.
+        """The events before the first audio of a segment; none if it has some already.
 
-        Of a turn that is spoken again, `skipped` samples count as out: listeners have them.
+        In a turn that is spoken again, `skipped` samples count as published: listeners have them.
         """
         self.plan = plan
         if self.n == segment.n:
@@ -97,7 +98,7 @@ class Progress:
     def audio(
         self, segment: m.Segment, data: bytes, limits: Limits, *, first: bool
     ) -> list[m.Audio]:
-        """The next audio of the open segment, in chunks; the first one short, to be heard soon."""
+        """The next audio of the open segment, in chunks; the first one is short, for TTFA."""
         chunks: list[m.Audio] = []
         seconds = limits.first_chunk_s if first else limits.chunk_s
         at = 0
@@ -112,7 +113,7 @@ class Progress:
         return chunks
 
     def restart(self, segment: m.Segment) -> m.SegmentRestarted:
-        """What is out of the open segment is taken back."""
+        """Take back what is published of the open segment."""
         self._add(-self.samples)
         return m.SegmentRestarted(turn=segment.turn, n=segment.n)
 
@@ -145,7 +146,7 @@ class Progress:
     # -- a turn's end -----------------------------------------------------------------------------
 
     def turn_done(self, end: m.TurnEnd) -> m.TurnDone:
-        """The turn is spoken. TTFA is known where it made a sound."""
+        """The turn is over. TTFA is known if it made a sound."""
         spoken = self.turn == end.turn
         ttfa_ms = None
         if spoken and self.turn_at and end.opened_at:
@@ -159,11 +160,11 @@ class Progress:
         )
 
     def after_turn(self) -> Progress:
-        """The same position, and no turn."""
+        """The same position, without a turn."""
         return Progress(self.position)
 
     def after_turn_fields(self) -> Fields:
-        """The fields of `after_turn`: nothing of the turn is kept."""
+        """The fields of `after_turn`; the turn's own are deleted."""
         gone: Fields = {field.name: None for field in fields(self)}
         return {**gone, "position": self.position}
 

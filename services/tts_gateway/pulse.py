@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class Pulse:
-    """Asks after `ping_s` of silence; whatever comes within `pong_s` is an answer.
+    """Asks after `ping_s` of silence; anything that comes within `pong_s` is an answer.
 
-    It also keeps alive what would be forgotten on the way: firewalls and balancers drop flows that
-    carry nothing for some minutes.
+    The pings also keep the connection alive: firewalls and load balancers drop flows that carry
+    nothing for some minutes.
     """
 
     def __init__(self, ping_s: float, pong_s: float) -> None:

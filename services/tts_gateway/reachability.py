@@ -6,18 +6,17 @@ Pure: is told of outcomes and `now` (monotonic seconds).
 from __future__ import annotations
 
 FAILURES = 5
-"""So many in a row, without a success between them, are more than one connection's bad luck."""
+"""This many failures in a row, without a success between, are not one connection's bad luck."""
 QUIET_S = 10.0
-"""A backend that said something within this time is there, whatever happened to others since."""
+"""A backend that said something within this time is reachable, whatever failed since."""
 BRIEF_S = 5.0
-"""A connection that ends so soon, without a word, was not wanted."""
+"""A connection that ends sooner than this, without a frame, was refused."""
 UNANSWERED = 2
-"""So many requests in a row without their audio, while no other was spoken, are more than one
-text's bad luck."""
+"""So many requests in a row without audio, while no other was spoken, are not one text's fault."""
 
 
 class Reachability:
-    """What all sessions of a gateway know of their backend together."""
+    """What all sessions of a gateway together know about their backend."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -27,18 +26,18 @@ class Reachability:
         self._spoke_at: float | None = None
 
     def worked(self, now: float) -> None:
-        """The backend said something, or took a connection and kept it."""
+        """The backend said something, or accepted a connection and kept it."""
         self._failures, self._worked_at = 0, now
 
     def refused(self, reason: str) -> None:
-        """A connection could not be had."""
+        """A connection could not be opened."""
         self._failures += 1
         self._last = reason
 
     def ended(self, reason: str, lived_s: float, *, asked: bool) -> None:
-        """A connection on which nothing ever came was ended by the backend.
+        """The backend ended a connection on which nothing had come.
 
-        Without a request (`asked`) only a brief one counts: idle ones are closed everywhere.
+        Without a request (`asked`) only a brief one counts: idle connections get closed anywhere.
         """
         if asked or lived_s < BRIEF_S:
             self.refused(reason)
@@ -48,21 +47,21 @@ class Reachability:
         self._unanswered, self._spoke_at = 0, now
 
     def silent(self, since: float) -> None:
-        """A request has got no audio since then, and its time is up.
+        """A request has got no audio since `since`, and its time is up.
 
-        It says nothing about the backend if another was spoken meanwhile.
+        That says nothing about the backend if another request was spoken meanwhile.
         """
         if self._spoke_at is None or self._spoke_at < since:
             self._unanswered += 1
 
     @property
     def untried(self) -> bool:
-        """Whether it was never there yet."""
+        """Whether it was never reached yet."""
         return self._worked_at is None
 
     @property
     def mute(self) -> bool:
-        """Whether it takes requests and does not speak."""
+        """Whether it accepts requests and makes no audio."""
         return self._unanswered >= UNANSWERED
 
     def problem(self, now: float) -> str | None:
@@ -82,7 +81,7 @@ class Reachability:
         )
 
     def _untried(self) -> str:
-        """Until it was there once, nothing says that it ever will."""
+        """Red until it was reached once: before that nothing says that it ever can be."""
         if not self._failures:
             return "no connection to the synthesis backend was tried yet"
         return f"no connection to the synthesis backend did any good yet; the newest: {self._last}"

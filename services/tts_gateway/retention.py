@@ -16,9 +16,9 @@ class _Segment:
 
 @dataclass(slots=True, eq=False)
 class Retention:
-    """Remembers where segments begin on the stream, and what they weigh.
+    """Remembers where segments begin on the stream, and their size.
 
-    What lies before the first segment it was told of goes with that one.
+    What precedes the first segment it knows of is trimmed with that one.
     """
 
     max_age_s: float = 120.0
@@ -31,9 +31,9 @@ class Retention:
         self._segments.append(_Segment(first_id))
 
     def audio(self, entry_id: str, size: int) -> None:
-        """So many bytes of audio of the newest segment are out, `entry_id` or later.
+        """`size` bytes of the newest segment's audio were published, at `entry_id` or later.
 
-        Without a segment, another worker began it.
+        If there is no segment, another worker began it.
         """
         if not self._segments:
             self.segment(entry_id)
@@ -41,7 +41,7 @@ class Retention:
         self._bytes += size
 
     def keep_from(self) -> str:
-        """The oldest id to keep now, '' if nothing is to go; each is told once."""
+        """The oldest id to keep now, '' if nothing is to be trimmed; each is returned once."""
         cut = ""
         while len(self._segments) > 1 and (self._bytes > self.max_bytes or self._is_old()):
             self._bytes -= self._segments.popleft().size

@@ -11,14 +11,14 @@ NOT_BEGUN = frozenset(
         "upstream_no_credentials",
     }
 )
-"""What a backend says that has not begun: that is not for the segment to answer for."""
+"""Codes of a backend that did not even begin: they do not count against the segment."""
 
 
 class Retries:
-    """A backend that breaks off gets a few tries a segment; one that is away gets time.
+    """A backend that breaks off gets a few tries per segment; one that is away gets time.
 
-    The time is the session's: once it is used up, each segment asks once more and is given up,
-    until one gets somewhere. So an outage costs a session a pause, and a long one is told.
+    The time is the session's: once it is used up, each segment is tried once and given up, until
+    one makes progress. So a short outage is a pause in the session, and a long one is an error.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -30,16 +30,16 @@ class Retries:
         self._waited_s = 0.0
 
     def got(self, n: int, samples: int) -> None:
-        """So many samples of segment `n` are out."""
+        """`samples` samples of segment `n` are published."""
         if (n, samples) > self._furthest:
             self._furthest = (n, samples)
             self._failures = self._broken = 0
             self._waited_s = 0.0
 
     def pause_after(self, n: int, code: str, at_least_s: float = 0.0) -> float | None:
-        """Seconds until segment `n` is asked for again after this error, None to give it up.
+        """Seconds until segment `n` is requested again after this error, None to give it up.
 
-        `at_least_s` is what the backend says; it is heeded as far as the time reaches.
+        `at_least_s` is what the backend asks for; it is respected within the session's time.
         """
         if n != self._n:
             self._n, self._failures, self._broken = n, 0, 0

@@ -1,9 +1,9 @@
-"""What of a session can be told to have been heard: the text of its last two turns, word by word.
+"""Which words of a session were heard at a barge-in: the text of its last two turns, word by word.
 
-Kept in fields beside the progress, one a segment, where the script that answers a cancel can read
-them: `said:N` is msgpack [turn, start, end, text, spoken, samples, marks]. `marks` are pairs, one
-a word: samples of the segment after which it is said, bytes of `spoken` up to its end. `samples`
-is 0 until the segment is complete.
+It is kept beside the progress, one field per segment, where the script that answers a cancel can
+read it: `said:N` is msgpack [turn, start, end, text, spoken, samples, marks]. `marks` has a pair
+for each word: the samples of the segment after which it has been said, and the bytes of `spoken` up
+to its end. `samples` is 0 until the segment is complete.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from firstword.session_protocol import Words
 from services.tts_gateway.actions import Fields
 
 KEPT = 256
-"""Segments of a turn; what it said before is not told."""
+"""Segments of a turn; earlier ones are not known any more."""
 CHARACTERS_PER_S = 15
-"""A usual pace at speed 1, for words whose times are not known yet."""
+"""A usual pace at speed 1, for words without times of their own."""
 _WORD = re.compile(r"\S+")
 
 
@@ -34,7 +34,7 @@ class Said:
         self._before_from = int(saved.get("said_before_from", b"0"))
 
     def begin(self, segment: m.Segment, rate: int) -> Fields:
-        """A segment begins to sound: its words have the times of a usual pace."""
+        """A segment begins: its words get times by the usual pace."""
         gone: Fields = {}
         if segment.turn != self._turn:
             first = max(self._before_from, self._turn_from - KEPT)
@@ -53,7 +53,7 @@ class Said:
         }
 
     def done(self, segment: m.Segment, samples: int, words: Words, rate: int) -> Fields:
-        """It is complete: its words have their own times, or a share of the whole by length."""
+        """A segment is complete: its words get their own times, or times by their length."""
         spoken = segment.spoken
         if words:
             marks = [(round(end_s * rate), _bytes(spoken, end)) for _start, end, _, end_s in words]

@@ -1,4 +1,4 @@
-"""What the gateway needs of a synthesis backend, whatever carries the frames."""
+"""What the gateway needs from a synthesis backend, whatever carries the frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from firstword.session_protocol import Frame
 
 
 class Link(Protocol):
-    """One open connection to the backend; one session's. Every method raises UpstreamError."""
+    """One session's open connection to the backend. Every method raises UpstreamError."""
 
     @property
     def max_age_s(self) -> float | None:
-        """After how many seconds another is to take its place, between segments; None: never."""
+        """After how many seconds another link must replace it, between segments; None: never."""
 
     async def send(self, frame: Frame) -> None:
         """Send one frame: str as text, bytes as binary where the transport tells them apart.
@@ -24,12 +24,12 @@ class Link(Protocol):
     async def receive(self) -> tuple[Frame, bool | None]:
         """The next frame, and whether the transport says it is text (None: it does not say).
 
-        Called by one task, never cancelled while the link is to live. The end of the connection
-        raises, whether the backend closed it or it broke.
+        Called by one task, and never cancelled while the link is in use. Raises at the end of the
+        connection, whether the backend closed it or it broke.
         """
 
     async def close(self) -> None:
-        """Say goodbye if possible and free everything; never raises, ends within seconds."""
+        """Close the connection cleanly if possible; never raises, ends within seconds."""
 
 
 class Upstream(Protocol):
@@ -39,7 +39,7 @@ class Upstream(Protocol):
         """A new connection, ready for a synthesis. Raises UpstreamError that says what to do."""
 
     async def look(self) -> None:
-        """See whether the backend is there, at no cost: nothing is spoken. Raises UpstreamError."""
+        """Check that the backend is there, at no cost: nothing is spoken. Raises UpstreamError."""
 
     async def close(self) -> None:
         """Free what the connections share."""

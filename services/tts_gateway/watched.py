@@ -1,4 +1,4 @@
-"""An upstream that takes note of how its connections go, and looks itself while they go wrong."""
+"""An upstream that watches how its connections fare, and probes the backend while they fail."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from services.tts_gateway.reachability import Reachability
 from services.tts_gateway.upstream import Link, Upstream
 
 PROBE_S = 5.0
-"""How often a backend that counts as away is looked for."""
+"""How often a backend that counts as away is probed."""
 WORD = "Yes."
 WORD_S = 10.0
-"""A backend that was mute is well if it speaks this word within so many seconds."""
+"""A mute backend is well again if it speaks the word within this time."""
 HOLD_S = 3.0
-"""A connection that stays for so long, or on which something comes, is a success."""
+"""A connection that stays this long, or on which something comes, is a success."""
 
 
 class WatchedUpstream:
-    """Another upstream, whose outcomes are counted over all sessions of the process."""
+    """Wraps another upstream and counts its outcomes over all sessions of the process."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.reachability = Reachability()
@@ -32,7 +32,7 @@ class WatchedUpstream:
         return self.reachability.problem(_now())
 
     async def connect(self) -> Link:
-        """As the other one's."""
+        """As the wrapped upstream's."""
         try:
             link = await self._upstream.connect()
         except FirstwordError as error:
@@ -45,16 +45,16 @@ class WatchedUpstream:
         await self._upstream.close()
 
     async def look(self) -> None:
-        """Until cancelled: at the start, and while the backend is not well, see whether it is.
+        """Until cancelled: probe the backend at the start and while it is not well.
 
-        Without it a gateway that nobody uses would never learn. Only a backend that was mute is
-        given work: one word.
+        Otherwise a gateway without sessions would never learn that it is well again. Only a mute
+        backend is given work: one word.
         """
         while True:
             if self.problem() is not None:
                 try:
                     await self._look_closer()
-                except Exception as error:  # it counts as a failure already, if it is one
+                except Exception as error:  # if it is a failure, it has been counted
                     name = getattr(error, "code", type(error).__name__)
                     telemetry.logger().info("upstream_still_away", error=name)
             await asyncio.sleep(PROBE_S)
@@ -68,7 +68,7 @@ class WatchedUpstream:
             await self._probe()
 
     async def _first_look(self) -> None:
-        """Without a connection of the kind that sessions have: a backend may have few of them."""
+        """Without a connection of the kind that sessions use: a backend may have few of them."""
         try:
             await self._upstream.look()
         except FirstwordError as error:
@@ -98,7 +98,7 @@ class WatchedUpstream:
 
 
 class WatchedLink:
-    """Another link: the first thing that comes on it, or its end, is an outcome."""
+    """Wraps another link: the first thing that comes on it, or its end, is its outcome."""
 
     def __init__(self, link: Link, reachability: Reachability) -> None:
         self.max_age_s = link.max_age_s
@@ -129,7 +129,7 @@ class WatchedLink:
         return came
 
     async def close(self) -> None:
-        self._told = self._closed = True  # what ends now ends by our will
+        self._told = self._closed = True  # its end is no failure: we close it
         await self._link.close()
 
 
