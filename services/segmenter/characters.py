@@ -16,7 +16,7 @@ DOTS = ".…．"
 
 # Closing characters belong to the sentence before. The symmetrical ones open as well, and the
 # ones of `REVERSED` close only where German order („…“ »…«) has opened.
-CLOSERS = "”’»›)]}）］｝】〕〉》」』｣〗〙"
+CLOSERS = "”’»›)]}）］｝】〕〉》」』｣〗〙¹²³⁰⁴⁵⁶⁷⁸⁹"  # and the numbers of notes
 REVERSED = "“‘«‹"
 SYMMETRIC = "\"'*_~`"
 OPENERS = "“‘„‚«‹([{（［｛【〔〈《「『｢〖〘»›"
@@ -40,14 +40,22 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U000200
 
 _m = re.escape(MARKS)
 _close = re.escape(CLOSERS) + ZERO_WIDTH + COMBINING
-# Citations, the target of a link whose text ended in the mark, closing tags; and their beginnings.
+# Citations and notes, the target of a link whose text ended in the mark, the end of TeX, closing
+# tags; and their beginnings.
+_note = r"\[{1,2}\^?\d{1,3}(?:[,–-] ?\d{1,3}){0,7}"
 _attached = (
-    r"\[\d{1,3}\]|【\d[^】\s]{0,40}】|\]\([^)\s]{0,200}\)|[ \t]{0,3}</[A-Za-z][^<>\n]{0,80}>"
+    rf"{_note}\]{{1,2}}(?:\([^)\s]{{0,200}}\))?|【\d[^】\s]{{0,40}}】|\]\([^)\s]{{0,200}}\)"
+    r"|\${1,2}(?!\w)|\\[\])]|[ \t]{0,3}</[A-Za-z][^<>\n]{0,80}>"
 )
 _tag_begun = r"[ \t]{0,3}<(?:/?(?:[A-Za-z][^<>\n]{0,200})?)?"
-UNFINISHED = re.compile(rf"(?:\[\d{{0,3}}|【\d?[^】\s]{{0,40}}|\]\([^)\s]{{0,200}}|{_tag_begun})$")
-UNFINISHED_TAG = re.compile(f"{_tag_begun}$")
+UNFINISHED = re.compile(
+    rf"(?:\[{{1,2}}\^?|{_note}(?:[,–-] ?|\])?|【\d?[^】\s]{{0,40}}|\]\([^)\s]{{0,200}}|\\"
+    rf"|{_tag_begun})$"
+)
+UNFINISHED_TAG = re.compile(f"(?:{_tag_begun}|[:;=]['-]?)$")  # or an emoticon
 _spaced = r"[ \u00a0\u202f]+(?:»|[\"”](?=[\s,.;:!?)]))"
+# A sign for a face is no bracket, and hangs on the sentence before as an emoji does.
+_EMOTICON = r"(?<=\s)(?:[:;=]['-]?[)(DPp/|](?!\w)|<3(?!\w))"
 
 
 def _tail(*, paired: bool, reversed_order: bool) -> re.Pattern[str]:
@@ -62,7 +70,7 @@ def _tail(*, paired: bool, reversed_order: bool) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<marks>(?:;|[{_m}]+)(?:[ \u00a0]\.(?!\w))*)"
         rf"(?P<close>(?:{_attached}|[{close}{_m}]|{symmetric}{spaced})*)"
-        rf"(?P<gap>[\s{ZERO_WIDTH}{EMOJI}]*)"
+        rf"(?P<gap>(?:[\s{ZERO_WIDTH}{EMOJI}]|{_EMOTICON})*)"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .tables import Table, load
+from .tables import NEVER, NUMBER, Table, load, load_mixed
 
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -20,6 +20,17 @@ _SCRIPTS = (
     ("he", re.compile("[\u0590-\u05ff]")),
 )
 _LATIN = ("en", "es", "pt", "de", "fr", "it", "nl", "pl", "tr", "sv", "cs", "vi")  # add at the end
+# Letters that one of them has alone, nearly; each is worth a word.
+_LETTERS = {
+    "es": re.compile("[ñÑ¿¡]"),
+    "pt": re.compile("[ãõÃÕ]"),
+    "de": re.compile("ß"),
+    "pl": re.compile("[łżźśęąŁŻŹŚ]"),
+    "tr": re.compile("[ğşıĞŞİ]"),
+    "sv": re.compile("[åÅ]"),
+    "cs": re.compile("[ěřůĚŘŮ]"),
+    "vi": re.compile("[ơưđƠƯĐ\u1ea0-\u1ef9]"),
+}
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -37,8 +48,15 @@ class Votes:
             for lang, script in _SCRIPTS:
                 if script.search(context):
                     return load(lang)
+            for lang, letters in _LETTERS.items():
+                self.counts[_LATIN.index(lang)] += letters.search(context) is not None
         words = _WORD.findall(context.lower())
         for index, lang in enumerate(_LATIN):
             common = load(lang).function_words
             self.counts[index] += sum(word in common for word in words)
-        return load(_LATIN[self.counts.index(max(self.counts))])
+        most = max(self.counts)
+        leaders = [lang for lang, count in zip(_LATIN, self.counts, strict=True) if count == most]
+        if most and len(leaders) > 1:
+            last = [*context.split(), ""][-1]
+            leaders.sort(key=lambda lang: not load(lang).lookup(last) & (NEVER | NUMBER))
+        return load_mixed(leaders[0])

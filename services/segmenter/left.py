@@ -19,6 +19,7 @@ ACRONYM: Final = "acronym"  # U.S, Ph.D
 LISTED: Final = "listed"  # in the language's table
 SHORT: Final = "short"  # unknown, but looks like an abbreviation: no vowel
 ADDRESS: Final = "address"  # domain, path, file, version
+IMAGE: Final = "image"  # the description of an image: ![A cat. Asleep.](cat.png)
 PLAIN: Final = "word"
 
 MAX_PART: Final = 4  # letters in a part of an abbreviation with spaces
@@ -39,6 +40,7 @@ _NO_VOWEL = re.compile(r"[b-df-hj-np-tv-xz]{2,6}|[B-DF-HJ-NP-TV-XZ][b-df-hj-np-t
 _MURMURS = frozenset({"hm", "hmm", "hmmm", "mm", "mmm", "mhm", "shh", "shhh", "sh", "psst", "pst"})
 _MURMURS |= {"brr", "brrr", "grr", "grrr", "tsk", "pfft", "zzz", "ths", "nth", "tv", "cd", "pc"}
 _ELISION = ("[", "(")
+_DESCRIBED = re.compile(r"(?<!\S)!\[[^\]]*$")
 
 
 class Left(NamedTuple):
@@ -77,6 +79,8 @@ def classify(context: str, whole: bool, mark: str, table: Table) -> Left:
         kind, word, flags = PLAIN, "", 0
     else:
         kind, word, flags = _kind(core, previous, opens, table)
+    if "![" in context and _DESCRIBED.search(context):
+        kind = IMAGE
     phrase = flags & TIME and whole and _is_opening(before, table)
     if kind == DIGITS and whole and before.strip(_STRIP + " ").lower() in table.step_labels:
         kind = STEP
@@ -139,4 +143,4 @@ def _unless_unit(flags: int, previous: str) -> int:
     """A unit behind a number may end a sentence; without one it is what else it is, if anything."""
     if not flags & UNIT:
         return flags
-    return UNIT if previous[-1:].isdigit() else flags & ~UNIT
+    return UNIT if previous[-1:].isnumeric() else flags & ~UNIT

@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from .left import DIGITS, INITIAL, MARKER, PLAIN, Left
+from .tables import Table
 
 MAX_MARKER: Final = 4  # the longest marker: "viii"
 _ROMAN = {
@@ -24,7 +25,10 @@ _PAREN_MARKER = re.compile(r"(?:(?P<before>\S*)\s+|^\W*)(?P<run>\d{1,3}|[a-zA-Z]
 
 
 class Item(NamedTuple):
-    """The last marker seen: its style (`1`, `a` or `i`) and its number."""
+    """The last marker seen: its style (`1`, `a` or `i`) and its number.
+
+    The style has a colon behind it (`1:`) where the list began inside a sentence.
+    """
 
     style: str
     number: int
@@ -35,7 +39,7 @@ def follows(run: str, last: Item | None) -> Item | None:
     if last is None:
         return None
     for item in _readings(run):
-        if item.style == last.style and item.number == last.number + 1:
+        if item.style == last.style[0] and item.number == last.number + 1:
             return item
     return None
 
@@ -63,11 +67,13 @@ def _readings(run: str) -> list[Item]:
     return found
 
 
-def dotted_successor(left: Left, last: Item | None, stop_words: frozenset[str]) -> Item | None:
+def dotted_successor(left: Left, last: Item | None, table: Table) -> Item | None:
     """The item marked by `left` and a dot inside a sentence that has no mark before it."""
     if last is None or len(left.word) > MAX_MARKER or left.opens or left.spaced:
         return None
-    if left.previous in stop_words or left.kind not in (DIGITS, INITIAL, PLAIN):
+    if left.previous in table.labels or left.previous in table.function_words:
+        return None
+    if left.kind not in (DIGITS, INITIAL, PLAIN):
         return None
     if left.previous[-1:] in (":", ",", "."):
         return None
@@ -97,18 +103,28 @@ class Items:
     def __init__(self) -> None:
         self.last: Item | None = None
 
-    def meet_dot(self, left: Left, line_start: bool) -> Left:
+    def meet_dot(self, left: Left, line_start: bool, small_words: frozenset[str]) -> Left:
         """Decide whether what stands before a dot is a marker, and remember it if so."""
-        if left.kind in (DIGITS, PLAIN) and left.previous.endswith(":"):
-            if starts(left.word) is None:
-                return left
+        inside = left.kind == DIGITS and self._goes_on(left, small_words)
+        if not inside and left.kind in (DIGITS, PLAIN) and left.previous.endswith(":"):
+            inside = starts(left.word) is not None
+        if inside:
             left = left._replace(kind=MARKER)
         if left.kind != MARKER:
             return left
         if not is_marker(left, line_start, self.last):
             return left._replace(kind=DIGITS)
-        self.last = reading(left.word)
+        item = reading(left.word)
+        self.last = item and item._replace(style=item.style + ":" * inside)
         return left
+
+    def _goes_on(self, left: Left, small_words: frozenset[str]) -> bool:
+        """An enumeration inside a sentence: `1. milk, 2. eggs and 3. flour`."""
+        last = self.last
+        if last is None or follows(left.word, last) is None:
+            return False
+        listed = last.style.endswith(":") and left.previous in small_words
+        return listed or left.previous[-1:] in (",", ";")
 
     def meet_parenthesis(self, context: str, small_words: frozenset[str]) -> int:
         """`context` ends before a `)`: how much of it is the next item's marker, else 0.

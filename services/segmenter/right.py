@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .characters import LEAD, MARKS, NEWLINES, TAILS, UNFINISHED, UNFINISHED_TAG
 
 _LONE = frozenset(MARKS)
-_BEGINS = re.compile(r"[\[\]<【]")
+_BEGINS = re.compile(r"[\[\]<【\\:;=]")
 
 
 class Right(NamedTuple):
@@ -68,7 +68,7 @@ def look_ahead(tail: str, limit: int, *, paired: bool, reversed_order: bool) -> 
 
 
 def _unfinished(tail: str, close: int, begin: int) -> bool:
-    """True if the tail stops inside a citation, a link target or a tag."""
+    """True if the tail stops inside a citation, a link target, an emoticon or a tag."""
     if _BEGINS.search(tail) is None:
         return False
     link = close - 1 if tail[close - 1] == "]" else close

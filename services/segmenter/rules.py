@@ -25,6 +25,7 @@ from .left import (
     ACRONYM,
     ADDRESS,
     DIGITS,
+    IMAGE,
     INITIAL,
     LISTED,
     MARKER,
@@ -40,8 +41,10 @@ from .right import Right
 from .tables import ENDS, MAY, NEVER, NUMBER, TIME, UNIT, Table
 from .words import (
     END,
+    MAX_GLUED_TAG,
     NOT,
     WAIT,
+    caseless_tag,
     glued_word,
     lower_start,
     may_be,
@@ -67,7 +70,9 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
     final = final or right.capped
     if right.unfinished and not final and not right.newline:
         return WAIT
-    if left.kind == NOTHING:
+    if left.kind == IMAGE and right.closed == ")":
+        left = left._replace(kind=PLAIN)
+    if left.kind in (NOTHING, IMAGE):
         return NOT if final or right.text or right.newline else WAIT
     if right.newline:
         return NOT if left.kind == MARKER else END
@@ -83,6 +88,10 @@ def decide(left: Left, mark: str, right: Right, final: bool, table: Table) -> st
         return _before_symbol(char, left, right)
     if right.closed and right.closed in _TITLE_CLOSERS and right.glued:
         return NOT
+    if case == "caseless" and right.closed and right.closed in _QUOTES and not right.glued:
+        verdict = caseless_tag(right.text, final, table)
+        if verdict != END:
+            return verdict
     if mark not in ASCII_MARKS:
         return _after_bare(left, mark, right, case, final, table)
     if right.glued:
@@ -125,7 +134,8 @@ def _after_bare(left: Left, mark: str, right: Right, case: str, final: bool, tab
     if mark == "．" and (case == "digit" or left.kind in (DIGITS, MARKER)):
         return NOT
     if right.closed and right.glued and not right.lead and table.quote_particles:
-        return quote_particle(right.text, final, table)
+        verdict = quote_particle(right.text, final, table)
+        return caseless_tag(right.text, final, table, MAX_GLUED_TAG) if verdict == END else verdict
     if case == "lower" and right.closed and not right.glued:
         return lower_start(right.text, right.lead, final)  # `「はい。」 is Japanese`
     if mark in "؟‼‽⁇⁈⁉⸮\u037e;" and case == "lower":
@@ -147,7 +157,7 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
         return NOT
     if case == "caseless":
         if mark == "." and not (left.word and case_of(left.word[-1]) in ("caseless", "digit")):
-            return NOT
+            return _after_latin(left, right, final, table)
         if right.closed and table.lang == "ko":
             return NOT
         if left.kind in (LISTED, SHORT, DIGITS) or _is_letter(left.word):
@@ -160,6 +170,15 @@ def _glued(left: Left, mark: str, right: Right, case: str, final: bool, table: T
     if left.kind not in (DIGITS, PLAIN) or (right.lead[:1] in BRACKETS_OPEN and right.lead):
         return NOT
     return glued_word(right.text, final)
+
+
+def _after_latin(left: Left, right: Right, final: bool, table: Table) -> str:
+    """`It works.好` is an end behind a second Latin word; `Node.を`, `vs.日本` are none."""
+    before = left.previous
+    latin = before[-1:].isascii() and before[-1:].isalpha()
+    if left.kind != PLAIN or not left.word.islower() or not latin:
+        return NOT
+    return quote_particle(right.text, final, table) if _SYLLABLE.match(right.text) else NOT
 
 
 def _is_letter(word: str) -> bool:
@@ -272,6 +291,8 @@ def _after_number(left: Left, right: Right, case: str, final: bool, table: Table
 
 def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
     """`3. Oktober` goes on, `am 5. Danach` does not; without either sign a noun is assumed."""
+    if _is_counted(left.previous, table):
+        return END
     word = next_word(right.text, final)
     if word is None:
         if may_be(right.text, table.ordinal_nouns):
@@ -285,6 +306,15 @@ def _after_ordinal(left: Left, right: Right, final: bool, table: Table) -> str:
         return END
     cued = left.previous in table.ordinal_cues
     return starter(right.text, final, table.starters if cued else table.wide_starters)
+
+
+def _is_counted(before: str, table: Table) -> bool:
+    """A number behind `Hauptstr.`, `Nr.`, `Zimmer` or `Buslinie` is no ordinal."""
+    if before in table.labels or (table.capital_nouns and before.endswith(table.label_ends)):
+        return True
+    word = before.removesuffix(".")
+    flags = table.lookup(word) | table.lookup(word.capitalize())
+    return word != before and bool(flags & NUMBER or word.endswith(table.suffixes))
 
 
 def is_doubtful(left: Left, right: Right, table: Table) -> bool:

@@ -209,7 +209,7 @@ class Scanner:
             self._line_kind = "atomic" if atomic else "text"
         if self._line_kind == "atomic":
             left = left._replace(kind=NOTHING)
-        self._left = self._items.meet_dot(left, self._line_start)
+        self._left = self._items.meet_dot(left, self._line_start, self._table.function_words)
 
     def _decide(self, left: Left, final: bool, limit: int) -> bool:
         """Decide the mark at the reading position, or wait."""
@@ -218,7 +218,7 @@ class Scanner:
         stop = min(pos + TAIL_LIMIT, limit)
         tail = buffer.window[pos:stop]
         right = self._right(tail)
-        item = lists.dotted_successor(left, self._items.last, self._table.labels)
+        item = lists.dotted_successor(left, self._items.last, self._table)
         if item is not None and right.text and not right.glued:
             self._split_before(left, item)
             return True

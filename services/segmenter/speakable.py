@@ -46,6 +46,7 @@ _LINK = re.compile(
     r"|\[([^\[\]\n\d^][^\[\]\n]{0,200})\]\[[^\]\n]{0,50}\]"
 )
 _CITATION = re.compile(r"\s?\[\^?\d{1,3}\](?!\()|\s?【\d[^】\n]{0,40}】")
+_CITED = re.compile(r"\s?\[{1,2}\^?\d{1,3}\]{1,2}\([^)\s]{0,2000}\)")  # a number as a link
 _AUTOLINK = re.compile(
     r"<((?:https?://|mailto:)[^<>\s]{1,2000}|[^<>\s@]{1,64}@[^<>\s]{1,200})>", re.IGNORECASE
 )
@@ -93,7 +94,8 @@ def _unmark(text: str) -> str:
         text = _FENCE.sub(r"\2", text)
     text = _ESCAPE.sub(lambda m: chr(0xE000 + ord(m[1])), text)
     if "[" in text or "【" in text:
-        text = _LINK.sub(lambda m: m[1] or m[2], _IMAGE.sub(r"\1", text))
+        text = _CITED.sub("", _IMAGE.sub(r"\1", text))
+        text = _LINK.sub(lambda m: m[1] or m[2], text)
         text = _CITATION.sub("", text)
     if "<" in text:
         text = _TAG.sub("", _ALIAS.sub(r"\1", _AUTOLINK.sub(r"\1", text)))

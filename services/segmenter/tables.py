@@ -18,6 +18,8 @@ ENDS: Final = 8  # ends one before any capital: "etc."
 TIME: Final = 16  # like ENDS, but a day, a month or a time zone may follow: "p.m."
 UNIT: Final = 32  # like ENDS behind a number: "3 oz."
 
+MIN_COMPOUND: Final = 3  # "Montag" is no "Tag"
+
 _LATIN = frozenset("cs de en es fr it nl pl pt sv tr vi".split())
 _OTHERS: Final = "und"  # words that hardly any language of Latin script has as ordinary ones
 # A language without a table reads like its nearest relative that has one.
@@ -44,10 +46,13 @@ class Table:
     wide_starters: frozenset[str] = frozenset()  # and the weak ones
     all_starters: frozenset[str] = frozenset()  # and nouns
     labels: frozenset[str] = frozenset()
+    label_ends: tuple[str, ...] = ()  # and what compounds with one end in
     calendar: frozenset[str] = frozenset()
     time_openers: frozenset[str] = frozenset()
     step_labels: frozenset[str] = frozenset()
     speech_verbs: frozenset[str] = frozenset()
+    tag_openers: frozenset[str] = frozenset()  # verbs that open what stands behind speech: "قال"
+    tag_closers: tuple[str, ...] = ()  # verbs that close it: "उसने कहा।"
     prefixes: frozenset[str] = frozenset()  # letters that are written together with a word
     suffixes: tuple[str, ...] = ()  # abbreviated second parts of compounds: "Hauptstr."
     ordinal_cues: frozenset[str] = frozenset()
@@ -91,6 +96,8 @@ class _File(TypedDict, total=False):
     time_openers: list[str]
     step_labels: list[str]
     speech_verbs: list[str]
+    tag_openers: list[str]
+    tag_closers: list[str]
     prefixes: list[str]
     suffixes: list[str]
     capital_nouns: bool
@@ -110,6 +117,11 @@ def load(lang: str) -> Table:
     """The table of `lang`, else of a relative, else one with few abbreviations."""
     code = lang.lower().replace("_", "-").split("-", 1)[0]
     return _TABLES.get(_RELATIVES.get(code, code), _TABLES[_OTHERS])
+
+
+def load_mixed(lang: str) -> Table:
+    """The table of a language that is a guess: with the abbreviations that are words nowhere."""
+    return _MIXED.get(lang) or load(lang)
 
 
 def _read_all() -> dict[str, Table]:
@@ -146,16 +158,19 @@ def _table(lang: str, raw: _File) -> Table:
         wide_starters=wide,
         all_starters=wide | frozenset(raw.get("opening_nouns", [])),
         labels=frozenset(raw.get("labels", [])),
+        label_ends=tuple(word for word in raw.get("labels", []) if len(word) > MIN_COMPOUND),
         calendar=frozenset(raw.get("calendar", [])),
         time_openers=frozenset(raw.get("time_openers", [])),
         step_labels=frozenset(raw.get("step_labels", [])),
         speech_verbs=frozenset(raw.get("speech_verbs", [])),
+        tag_openers=frozenset(raw.get("tag_openers", [])),
+        tag_closers=tuple(raw.get("tag_closers", [])),
         prefixes=frozenset(raw.get("prefixes", [])),
         suffixes=tuple(raw.get("suffixes", [])),
         capital_nouns=raw.get("capital_nouns", False),
         ordinal_cues=frozenset(raw.get("ordinal_cues", [])),
         ordinal_nouns=frozenset(raw.get("ordinal_nouns", [])),
-        first_parts=frozenset(word.split(".", 1)[0] for word in classes if "." in word),
+        first_parts=_first_parts(classes),
         particles=frozenset(raw.get("particles", [])),
         ordinals=raw.get("ordinals", False),
         dotted_dates=raw.get("dotted_dates", False),
@@ -164,6 +179,15 @@ def _table(lang: str, raw: _File) -> Table:
         number_words=frozenset(raw.get("number_words", [])),
         quote_particles=raw.get("quote_particles", {}),
     )
+
+
+def _with_general_words(own: Table, general: Table) -> Table:
+    classes = {**general.classes, **own.classes}
+    return replace(own, classes=classes, first_parts=_first_parts(classes))
+
+
+def _first_parts(classes: dict[str, int]) -> frozenset[str]:
+    return frozenset(word.split(".", 1)[0] for word in classes if "." in word)
 
 
 def _with_latin_words(own: Table, latin: Table) -> Table:
@@ -181,3 +205,4 @@ def _with_latin_words(own: Table, latin: Table) -> Table:
 
 
 _TABLES: Final = _read_all()  # at import: a session that needs one does not wait for a disk
+_MIXED: Final = {code: _with_general_words(_TABLES[code], _TABLES[_OTHERS]) for code in _LATIN}

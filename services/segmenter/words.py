@@ -16,6 +16,8 @@ NOT: Final = "not"
 WAIT: Final = "wait"
 
 MAX_WORD: Final = 24  # no starter is longer; a longer run is no starter
+MAX_TAG: Final = 32  # nor is what says who spoke
+MAX_GLUED_TAG: Final = 8
 MAX_ITEM: Final = 4  # letters in a marker such as "(viii)"
 
 _EXTENSIONS = frozenset(
@@ -24,7 +26,10 @@ _EXTENSIONS = frozenset(
         "html css net ru de fr es it pt br jp cn"
     ).split()
 )
+_HUMP = re.compile(r"[A-Z][a-z]+[A-Z]")  # the name of a class in code
 _REFERENCE = re.compile(r"[IVXLC]+|[A-Z]")
+_TAG_END = re.compile(r"[.।,!?:。，！？：\n]")
+_DENIED = re.compile(r"नहीं|(?<!\S)[안못]\s|않")  # "nobody answered" is no tag
 _IN_ADDRESS = frozenset("@/\\_=(:#&")
 _LINKS = ("http://", "https://", "www.")
 _ASIDE = re.compile(r"[^\[\]*\n]{1,40}[\]*]{1,3}\s{1,4}")
@@ -51,6 +56,23 @@ def speech_tag(text: str, final: bool, table: Table) -> str:
     return NOT if verb in table.speech_verbs else END
 
 
+def caseless_tag(text: str, final: bool, table: Table, limit: int = MAX_TAG) -> str:
+    """`speech_tag` where no letter has a case: "توقف!" صرخ الرجل, "रुको!" उसने कहा।"""
+    if table.tag_openers:
+        word = next_word(text, final)
+        if word is None:
+            return WAIT if may_be(text, table.tag_openers) else END
+        return NOT if word in table.tag_openers else END
+    if not table.tag_closers:
+        return END
+    found = _TAG_END.search(text, 0, limit)
+    if found is None and not final and len(text) < limit:
+        return WAIT
+    clause = text[: found.start()] if found is not None else text
+    new = (found is not None and found[0] in ":：") or _DENIED.search(clause)
+    return NOT if clause.endswith(table.tag_closers) and not new else END
+
+
 def quote_particle(text: str, final: bool, table: Table) -> str:
     """「…。」と言った goes on; 「…。」とても… does not: the particle's next character tells."""
     for size in (3, 2, 1):
@@ -66,14 +88,15 @@ def quote_particle(text: str, final: bool, table: Table) -> str:
 
 
 def glued_word(text: str, final: bool) -> str:
-    """`over.Sentence` and `over.I` are two sentences; `ASP.NET`, `Ada.Lee@b.org` one word."""
+    """`over.Then` and `over.I` are two sentences; `ASP.NET`, `Ada.Lee@b.org`, `np.NaN` are not."""
     word = next_word(text, final)
     if word is None:
         return WAIT
     following = text[len(word) : len(word) + 1] if len(word) < MAX_WORD else ""
     if following in _IN_ADDRESS or word.lower() in _EXTENSIONS:
         return NOT
-    return END if len(word) == 1 or not word[1].isupper() else NOT
+    inner = word[1:2].isupper() or _HUMP.match(word) is not None
+    return NOT if inner else END
 
 
 def lower_start(text: str, lead: str, final: bool) -> str:

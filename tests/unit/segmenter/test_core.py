@@ -366,6 +366,22 @@ def test_the_language_is_found_if_none_is_given() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Il Dott. Bianchi visita oggi.", "Prenota."],  # as French as Italian so far
+        ["Vedi pagg. 3-5 e basta.", "È breve."],
+        ["Veja a pág. 30 e o cap. 4.", "São curtos."],
+        ["Es gibt Tee o. Ä. zum Trinken.", "Nimm dir was."],
+        ["Najbliższy odjeżdża o godz. 14.05 z peronu 3.", "Bilet jest tani."],
+        ["I like it.", "Max does not."],
+        ["No.", "It is an ex.", "Bob knows."],
+    ],
+)
+def test_the_first_sentence_may_tell_its_language_by_an_abbreviation(sentences: list[str]) -> None:
+    assert texts_of([" ".join(sentences)], lang="auto") == sentences
+
+
 def test_a_language_without_a_table_gets_what_all_languages_share() -> None:
     assert texts_of(["Tere. Kuidas läheb? Hästi."], lang="et-EE") == [
         "Tere.",
