@@ -174,7 +174,8 @@ class Ownership:
             await self._start_over()
         self._beat_at = asyncio.get_running_loop().time()
         for unit in (name.decode() for name in claimed):
-            self._take(unit)
+            if unit not in self.held:  # else the server had forgotten that it is ours
+                self._take(unit)
         self._beats += 1
         if held != len(self.held) or self._beats % COMPARE_BEATS == 0:
             await self._compare()
@@ -211,11 +212,12 @@ class Ownership:
     async def _start_over(self) -> None:
         """The server does not know us: what we held is another's or forgotten."""
         self._pinned = False
-        for unit in list(self.held):
+        held = list(self.held)
+        for unit in held:
             self._forget(unit)
             self._lost(unit)
-        if self._static:
-            await self.offer(self._static)
+        if self._static or held:
+            await self.offer([*self._static, *held])  # those of others stay theirs
             self._poke.set()
 
     def _forget(self, unit: str) -> None:

@@ -14,6 +14,29 @@ redis.call('PERSIST', KEYS[1])  -- lets a full server go on, see docs/REDIS.md
 redis.call('ZADD', KEYS[1], now + lease, me)
 if ARGV[4] == '1' then redis.call('SADD', KEYS[2], me) else redis.call('SREM', KEYS[2], me) end
 
+-- What is held stands twice, by worker and by unit. A server that evicts may have lost one of them:
+-- what the list by worker has not is free, what the map by unit has not is put there again.
+if redis.call('ZCARD', KEYS[4]) ~= redis.call('HLEN', KEYS[5]) then
+  local holders = {}
+  for _, pair in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+    local worker, unit = string.match(pair, '^(%S+) (.*)$')
+    local other = holders[unit]
+    if other then
+      local loser = redis.call('HGET', KEYS[5], unit) == worker and other or worker
+      redis.call('ZREM', KEYS[4], loser .. ' ' .. unit)
+      worker = loser == worker and other or worker
+    end
+    holders[unit] = worker
+  end
+  for _, unit in ipairs(redis.call('HKEYS', KEYS[5])) do
+    if not holders[unit] then
+      redis.call('HDEL', KEYS[5], unit)
+      redis.call('ZADD', KEYS[3], 'NX', now, unit)
+    end
+  end
+  for unit, worker in pairs(holders) do redis.call('HSET', KEYS[5], unit, worker) end
+end
+
 local taken = 0
 local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
 for _, worker in ipairs(expired) do

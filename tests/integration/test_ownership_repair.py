@@ -140,3 +140,56 @@ async def test_a_draining_worker_hands_on_what_it_finds(
     await streams.commands.hset(keys.owners(STAGE), "one", name)
     await eventually(lambda: streams.commands.zcard(keys.free(STAGE)), "others are asked")
     assert worker.units == []
+
+
+# -- a server that evicts what it was told to keep ------------------------------------------------
+
+EVICTED = {
+    "by worker": [keys.owned(STAGE)],
+    "by unit": [keys.owners(STAGE)],
+    "both": [keys.owned(STAGE), keys.owners(STAGE)],
+    "and who works": [keys.owned(STAGE), keys.owners(STAGE), keys.workers(STAGE)],
+}
+
+
+@pytest.mark.parametrize("what", EVICTED)
+async def test_a103_what_is_held_is_worked_on_whatever_of_it_was_evicted(
+    streams: Streams, worker: Worker, what: str
+) -> None:
+    await worker.beats()
+    await offer(streams, STAGE, ["one", "two"])
+    await eventually(lambda: sorted(worker.units) == ["one", "two"], "it has them")
+    name = worker.ownership.worker
+    await streams.commands.delete(*EVICTED[what])
+
+    async def named() -> bool:
+        owned: list[bytes] = await streams.commands.zrange(keys.owned(STAGE), 0, -1)
+        owners: dict[bytes, bytes] = await streams.commands.hgetall(keys.owners(STAGE))
+        by_unit = dict.fromkeys((b"one", b"two"), name.encode())
+        return owners == by_unit and owned == [f"{name} {u}".encode() for u in ("one", "two")]
+
+    await eventually(named, "the server knows whose they are")
+    await eventually(lambda: sorted(worker.units) == ["one", "two"], "and they are worked on, once")
+
+
+async def test_a103_units_of_a_worker_that_died_are_free_although_what_it_held_was_evicted(
+    streams: Streams, worker: Worker
+) -> None:
+    await worker.beats()
+    await streams.commands.hset(keys.owners(STAGE), "one", "dead-worker")
+    await eventually(lambda: worker.units == ["one"], "the one that lives took it")
+
+
+async def test_a_unit_with_two_holders_is_left_to_one(streams: Streams, worker: Worker) -> None:
+    await worker.beats()
+    await offer(streams, STAGE, ["one"])
+    await eventually(lambda: worker.units == ["one"], "it has it")
+    name = worker.ownership.worker
+    await streams.commands.zadd(keys.owned(STAGE), {"zz-other one": 0})
+
+    async def alone() -> bool:
+        owned: list[bytes] = await streams.commands.zrange(keys.owned(STAGE), 0, -1)
+        return owned == [f"{name} one".encode()]
+
+    await eventually(alone, "the other pair is gone")
+    assert worker.units == ["one"]
