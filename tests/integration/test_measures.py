@@ -66,15 +66,22 @@ async def test_connections_are_counted_as_they_open_and_fail(
 ) -> None:
     opened = value("firstword_upstream_opened_total")
     lost = value("firstword_upstream_failures_total", code="upstream_lost")
+    again = value("firstword_upstream_reconnects_total")
+    connections = value("firstword_upstream_connections")
     async with Container() as container, gateway(redis_url, container.url):
         hand = SessionHand(streams)
         await hand.say("t", "One.", "Two.")
         await eventually(lambda: value("firstword_upstream_opened_total") == opened + 1, "once")
+        assert value("firstword_upstream_connections") == connections + 1
         container.proxy.cut()
         await eventually(
             lambda: value("firstword_upstream_failures_total", code="upstream_lost") > lost,
             "the loss is counted",
         )
+        await eventually(
+            lambda: value("firstword_upstream_reconnects_total") > again, "it is opened again"
+        )
+    assert value("firstword_upstream_connections") == connections
 
 
 async def test_a_segmenter_tells_how_old_what_it_has_not_read_is(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from firstword import telemetry
+from firstword import keys, telemetry
+from firstword.streams import Streams
 from tests.chaos.deployment import STAGES, Deployment
 from tests.observability.load import TRACE, callers
 from tests.observability.promtool import alerts, program, quicker, rules
@@ -18,6 +20,26 @@ from tools.dashboards.build import BOARDS
 FACTOR = 60.0
 WITHOUT = ("absent(",)
 """What has no data while all is well."""
+
+
+STILL = (
+    *(telemetry.underruns, telemetry.underrun_seconds, telemetry.stuck_sessions),
+    *(telemetry.unowned_units, telemetry.takeovers, telemetry.fenced_commits),
+    *(telemetry.skipped, telemetry.errors, telemetry.server_evicts, telemetry.server_evicted),
+    *(telemetry.upstream_failures, telemetry.upstream_reconnects, telemetry.upstream_rotations),
+    *(telemetry.synthesis_errors, telemetry.cut_listeners, telemetry.model_failures),
+    *(telemetry.not_ready, telemetry.lag),
+)
+"""What stays at zero while all is well, or nearly so."""
+
+
+def moving() -> set[str]:
+    """What is more than zero now or was, if each of the other metrics is kept."""
+    kinds = {"counter": "_total", "histogram": "_count", "gauge": ""}
+    every = [metric for metrics in telemetry.SECTIONS.values() for metric in metrics]
+    families = [family for each in every if each not in STILL for family in each.describe()]
+    names = [family.name + kinds[family.type] for family in families]
+    return {f"sum(max_over_time({name}[5m])) > 0" for name in names}
 
 
 def asked() -> set[str]:
@@ -45,7 +67,8 @@ async def test_every_expression_has_data_under_load(tmp_path: Path) -> None:
             Prometheus(folder, addresses, factor=FACTOR) as prometheus,
             callers(deployment.servers.url, addresses["agent"]),
         ):
-            left = asked()
+            await give_bad_ones(deployment.servers.url, addresses["agent"])
+            left = asked() | moving()
 
             async def all_answered() -> bool:
                 for expr in sorted(left):
@@ -66,3 +89,15 @@ async def test_every_expression_has_data_under_load(tmp_path: Path) -> None:
                 return bool(await prometheus.values(values))
 
             await eventually(all_is_seen, "every service is up, and times lead to their trace")
+
+
+async def give_bad_ones(redis_url: str, agent: str) -> None:
+    """What nobody can use, at both doors."""
+    streams = Streams(redis_url)
+    await streams.append(keys.DOOR, {"m": b"rubbish"})
+    await streams.close()
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"http://{agent}/invocations", json={}) as response,
+    ):
+        assert response.status == 400
