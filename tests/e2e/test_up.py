@@ -22,7 +22,8 @@ from tests.doubles.ears import share_recognised
 from tests.doubles.sagemaker import MISSING as SDK_MISSING
 from tests.support import eventually
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
+"""Processes that load the real model: on a busy machine they take minutes."""
 
 
 class Home:
