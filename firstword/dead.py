@@ -1,7 +1,7 @@
-"""Dead letters: entries nobody could use, kept on `fw:dead` with their reason until someone looks.
+"""Dead letters: entries that could not be used, kept on `fw:dead` with the reason.
 
-Their fields are what a publisher sent, so they may hold what a customer said: shown to the operator
-who asks for one of them, and never in a list or a log.
+Their fields are what a publisher sent and may hold what a customer said. So they are shown only to
+an operator who asks for one of them, never in a list or a log.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from firstword.streams import DEAD_FIELD, Entry, Streams
 class DeadLetter:
     """One entry as it was found.
 
-    `id` is its place on `fw:dead`, `source` and `entry` where it stood before. `cut` is its size in
-    bytes where only the beginning was kept, else 0.
+    `id` is its id on `fw:dead`, `source` and `entry` the stream and id it had before. `cut` is its
+    original size in bytes if only the beginning was kept, else 0.
     """
 
     id: str
@@ -38,7 +38,7 @@ class DeadLetter:
         return self.cut or sum(len(name) + len(value) for name, value in self.fields.items())
 
     def messages(self) -> list[Any]:
-        """What it says, as far as this version can read it; raises DecodeError."""
+        """Its messages, as far as this version can read them; raises DecodeError."""
         if self.source.endswith(":segments"):
             message = codec.unpack(self.fields.get(b"m", b""), codec.SEGMENTS)
             return [] if message is None else [message]
@@ -48,8 +48,8 @@ class DeadLetter:
 async def put_aside(
     streams: Streams, source: str, entry: Entry, reason: str, session: str | None = None
 ) -> None:
-    """Put an entry that cannot be used to the dead letters; counted, and told to the operator.
-    `session`: whose it is, where that is known and the log's context does not say it."""
+    """Put an unusable entry among the dead letters; it is counted and logged. `session`: whose it
+    is, if that is known and not in the log's context already."""
     telemetry.dead_letters.labels(reason).inc()
     streams.flood.came(_now())
     names = {"stream": source, "entry": entry.id} | ({"session": session} if session else {})
@@ -58,7 +58,7 @@ async def put_aside(
 
 
 def flood(streams: Streams) -> str | None:
-    """Why what is put aside comes in floods, for `/readyz`; None when well."""
+    """The reason for `/readyz` if entries are put aside in floods; None when well."""
     return streams.flood.problem(_now())
 
 
@@ -83,10 +83,10 @@ async def find(streams: Streams, letter_id: str) -> DeadLetter:
 
 
 async def replay(streams: Streams, letter_id: str) -> str:
-    """Append a dead letter's fields to its source again and forget it; returns the new entry id.
+    """Append a dead letter's fields to its source again and remove it; returns the new entry id.
 
-    It comes after what was published since. Raises FirstwordError if it could not be used now
-    either, or would break the order of what is spoken: then it stays.
+    It comes after everything published since. Raises FirstwordError, and keeps it, if it could not
+    be used now either, or would break the order of what is spoken.
     """
     letter = await find(streams, letter_id)
     _check_usable(letter)

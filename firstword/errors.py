@@ -20,14 +20,14 @@ class FirstwordError(Exception):
 class DecodeError(FirstwordError):
     """A message that cannot be read: malformed, oversized or of the wrong shape.
 
-    `session` is whose message it was, where that much could be read.
+    `session` is the session of the message, if that much could be read.
     """
 
     session: str | None = None
 
 
 class SettingsError(FirstwordError):
-    """One or more settings are wrong; the message names each and what it takes."""
+    """One or more settings are wrong; the message names each and what it accepts."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("bad_settings", "; ".join(problems))

@@ -1,8 +1,7 @@
 """What a listener has heard of a session, so that nothing reaches it twice.
 
-After the server lost or rewound its state a turn may be spoken again, with other numbers. What says
-which sound is which then is the turn and the place in its text, not `n`. Pure: messages in,
-messages out.
+After the server lost or rewound its state a turn may be spoken again, with other numbers. Audio is
+then identified by its turn and its place in the text, not by `n`. Pure: messages in, messages out.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TypeVar
 from firstword import messages as m
 
 OVER_KEPT = 128
-"""Turns that ended: fewer than the segmenter remembers, so that it refuses a name before we do."""
+"""Ended turns kept: fewer than the segmenter keeps, so that it refuses a name before we do."""
 OPEN_KEPT = 64
 SAMPLE_BYTES = 2
 
@@ -28,7 +27,7 @@ Numbered = TypeVar(
 
 @dataclass(slots=True)
 class _Segment:
-    """The one that is being heard. `start` is unknown (-1) where listening began inside it."""
+    """The segment being heard. `start` is unknown (-1) if listening began inside it."""
 
     n: int
     start: int = -1
@@ -43,14 +42,14 @@ class _Turn:
     """Characters whose segments are over."""
     segment: _Segment | None = None
     spoken_as: int | None = None
-    """The number under which our segment comes again, if it is another one."""
+    """The new number of the segment being heard, if it comes again under another one."""
     muted: set[int] = field(default_factory=set)
-    """The numbers of segments that are over: what comes of them again was heard."""
+    """Numbers of segments that are over: anything more of them was heard before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What is had of a turn: see `resume` in docs/PROTOCOL.md. `end` is None without a segment."""
+    """How much of a turn was heard (`resume`, docs/PROTOCOL.md). `end`: None between segments."""
 
     turn: str
     start: int
@@ -60,13 +59,13 @@ class Position:
 
 @dataclass(slots=True)
 class Heard:
-    """Give it every event in order; it gives back what is new."""
+    """Give it every event in order; it returns what is new."""
 
     _turns: dict[str, _Turn] = field(default_factory=dict)
     _over: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def take(self, message: m.Audio) -> m.Audio | None:
-        """The event as the listener is to see it: as it is, without what it knows, or None."""
+        """The event for the listener: as it is, or without what was heard before, or None."""
         if isinstance(message, m.Gap | m.Closed) or message.turn is None:
             return message
         if isinstance(message, m.ErrorEvent) and message.n is None:
@@ -96,7 +95,7 @@ class Heard:
                 return _over(turn, message)
 
     def positions(self) -> list[Position]:
-        """What is had of the turns that are not over, and of the last one that is."""
+        """How much was heard of the turns that are not over, and of the last one that is."""
         found = [_position(name, turn) for name, turn in self._turns.items()]
         last = next(reversed(self._over), None)
         return found if last is None else [Position(last, self._over[last], 0), *found]
@@ -104,7 +103,7 @@ class Heard:
     def _turn(self, name: str) -> _Turn:
         if name not in self._turns:
             self._turns[name] = _Turn()
-            if len(self._turns) > OPEN_KEPT:  # the ends of some were not kept until we came
+            if len(self._turns) > OPEN_KEPT:  # the ends of some were trimmed before we came
                 del self._turns[next(iter(self._turns))]
         return self._turns[name]
 
@@ -137,7 +136,7 @@ def _started(turn: _Turn, message: m.SegmentStarted) -> m.SegmentStarted | None:
         if segment.start < 0 and segment.n == message.n:  # listening began inside it
             segment.start, segment.end = message.start, message.end
             return message
-        if segment.end <= message.start:  # its end was not told
+        if segment.end <= message.start:  # its end was never published
             turn.upto = max(turn.upto, segment.end)
     turn.segment = _Segment(message.n, message.start, message.end)
     return message
@@ -193,5 +192,5 @@ def _over(
 
 
 def _numbered(message: Numbered, segment: _Segment) -> Numbered:
-    """Under the number by which the listener knows the segment."""
+    """The message with the number by which the listener knows the segment."""
     return message if message.n == segment.n else replace(message, n=segment.n)

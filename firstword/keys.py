@@ -1,7 +1,7 @@
 """Names of the Redis keys, and which partition a session belongs to.
 
-Braces are literal hash tags: everything of a session lies in one cluster slot, so one script may
-touch all of it; everything of a partition likewise; a stage's ownership tables likewise.
+Braces are literal hash tags: all keys of a session are in one cluster slot, so that one script may
+touch all of them; so are those of a partition, and a stage's ownership tables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ingress(partition: int) -> str:
 
 
 def ingress_of(session: str, partitions: int | None) -> str:
-    """The stream that a session's publishers append to: the door where there are no partitions."""
+    """The stream that a session's publishers append to: the door if there are no partitions."""
     return DOOR if partitions is None else ingress(partition_of(session, partitions))
 
 
@@ -75,7 +75,7 @@ def audio(session: str) -> str:
 
 
 def text_state(session: str) -> str:
-    """Hash: the segmenter's token, revision, position and state of a session, and what it took."""
+    """Hash: the segmenter's token, revision, position and state, and what it has taken."""
     return f"fw:{{{session}}}:text"
 
 
@@ -115,5 +115,5 @@ def arrivals(stage: str) -> str:
 
 
 def bell(stage: str, worker: str) -> str:
-    """Stream of unit names: something new lies in a unit that this worker owns. May be lost."""
+    """Stream of unit names: a unit that this worker owns has something new. A ring may be lost."""
     return f"fw:{{ctl:{stage}}}:bell:{worker}"

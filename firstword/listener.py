@@ -17,7 +17,7 @@ from firstword.ids import id_after, id_before, id_key
 from firstword.streams import BLOCK_MS, Entry, Streams, pause
 
 COUNT = 256
-CHECK_S = 5.0  # audio is kept for minutes: within this, nothing can have been trimmed unread
+CHECK_S = 5.0  # audio is kept for minutes: nothing is trimmed unread within this time
 MARKS = 32
 _AT_ONCE_MS = 1
 
@@ -26,14 +26,14 @@ Tell = Callable[[m.Resume], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened in a session. `id` is where to go on listening after it."""
+    """What happened in a session. Listen from `id` to continue after it."""
 
     id: str
     message: m.Audio
 
 
 async def now(streams: Streams, session: str) -> str:
-    """Where a listener without a position starts: before the turn that is open, else at the end."""
+    """Where a listener without a position starts: before the open turn, else at the end."""
     # In this order, so that a turn that opens in between is not missed.
     last = await streams.last_id(keys.audio(session))
     opened = await streams.commands.hget(keys.speech_state(session), "turn_at")
@@ -43,9 +43,9 @@ async def now(streams: Streams, session: str) -> str:
 class Listener:
     """An async iterator over a session's events after `position`; it ends after `closed`.
 
-    It survives the loss of its connection, and of the server's data: then there is one `error`
-    `state_lost`, `tell` publishes what was heard, and it goes on with what is spoken from there.
-    Nothing comes twice. Events that were trimmed before they could be read are told by one `Gap`.
+    It survives the loss of its connection, and of the server's data. In the latter case it yields
+    one `error` `state_lost`, publishes what was heard through `tell`, and continues with what is
+    spoken from there. Nothing comes twice. If events were trimmed unread, it yields one `Gap`.
 
     Raises StateLost when the server does not have the position that was `asked` for, and a
     FirstwordError when it refuses us. `position` is the id of the last event that was returned.
@@ -69,13 +69,13 @@ class Listener:
         self._asked = asked
         self._tell = tell
         self._heard = Heard()
-        self._marks: deque[str] = deque(maxlen=MARKS)  # entries that the stream must have
-        self._lost = False  # and nothing but that was told since
+        self._marks: deque[str] = deque(maxlen=MARKS)  # entries that the stream must still have
+        self._lost = False  # `state_lost` was yielded, and nothing since
         self._last_n = -1
         self._ready: deque[Event] = deque()
         self._closed = False
         self._failures = 0
-        self._check_at = 0.0  # loop time from which on the server may lack our position
+        self._check_at = 0.0  # loop time of the next check that the server has our position
 
     def __aiter__(self) -> Self:
         return self
@@ -129,7 +129,7 @@ class Listener:
     # -- what the server has ----------------------------------------------------------------------
 
     async def _is_ours(self, entries: list[Entry]) -> bool:
-        """Whether the stream is still the one we read, or were told to begin on."""
+        """Whether the stream is still the one we read, or were asked to start in."""
         if self._marks:
             return await self._has(self._marks[-1]) or await self._was_trimmed(self._marks[-1])
         if entries or id_key(await self._last_id()) >= id_key(self._read_up_to):
@@ -173,7 +173,7 @@ class Listener:
         await self._on_lost(common)
 
     async def _on_lost(self, entry_id: str) -> None:
-        """Say it to whoever reads us, once, and to the server what was heard."""
+        """Yield `state_lost`, once, and publish what was heard."""
         if self._lost:
             return
         self._lost, self._last_n = True, -1
@@ -188,7 +188,7 @@ class Listener:
                 samples=had.samples,
                 end=had.end,
             )
-            with contextlib.suppress(FirstwordError):  # then we hear it again, and drop it
+            with contextlib.suppress(FirstwordError):  # if that fails we hear it again, and drop it
                 await self._tell(resume)
 
     # -- what is read -----------------------------------------------------------------------------
@@ -198,14 +198,14 @@ class Listener:
         try:
             message = codec.unpack(entry.fields.get(b"m", b""), codec.AUDIO)
         except DecodeError:
-            return  # a later version's, or nobody's: not worth losing the session for
+            return  # from a later version, or garbage: not worth losing the session for
         if isinstance(message, m.ErrorEvent) and message.code == m.STATE_LOST.code:
-            self._marks.clear()  # what lies before it may be another stream's
+            self._marks.clear()  # entries before it may belong to another stream
             await self._on_lost(entry.id)
             return
         new = None if message is None else self._heard.take(message)
         if isinstance(new, m.SegmentStarted):
-            if new.n <= self._last_n:  # whoever counts anew has lost what it had
+            if new.n <= self._last_n:  # numbers that start again mean lost state
                 await self._on_lost(id_before(entry.id))
             self._last_n = new.n
         if new is not None:

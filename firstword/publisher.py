@@ -24,9 +24,9 @@ _REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
 
 class Publisher:
-    """Numbers the pieces of turns and appends them; keeps them, and appends them again.
+    """Numbers the pieces of turns, appends them, and keeps them to append them again.
 
-    Whoever calls `publish` holds `order`, so that entries stand on the stream as they were meant.
+    Callers of `publish` must hold `order`, so that entries are on the stream in the right order.
     """
 
     def __init__(self, firstword: Firstword, opening: m.Open) -> None:
@@ -65,7 +65,7 @@ class Publisher:
     # -- turns ------------------------------------------------------------------------------------
 
     def check_open(self, turn: str) -> None:
-        """Raises TurnOver or TurnCut if nothing can be said in this turn any more."""
+        """Raises TurnOver or TurnCut if this turn takes no more text."""
         reason = self._over.get(turn)
         if reason in ("", "complete"):
             raise TurnOver(turn)
@@ -73,18 +73,18 @@ class Publisher:
             raise TurnCut(turn, reason)
 
     def finish(self, turn: str, reason: str = "") -> None:
-        """Nothing can be said in this turn any more; it is kept until it is spoken."""
+        """This turn takes no more text; it is kept until it is spoken."""
         self._next_seq.pop(turn, None)
         self._over.setdefault(turn, reason)
         if len(self._over) > _REMEMBERED_TURNS:
             del self._over[next(iter(self._over))]
 
     def heard(self, receipt: m.TurnCancelled) -> None:
-        """These turns are stopped: should the server go back, they will be again."""
+        """Note that these turns are stopped: if the server rewinds, they are cancelled again."""
         self._outbox.take(receipt)
 
     def drop(self, turn: str | None) -> None:
-        """This turn is cancelled, or all are: they will not be published again."""
+        """This turn is cancelled, or without a name all: they will not be published again."""
         for name in list(self._next_seq) if turn is None else [turn]:
             self.finish(name)
         if turn is None:
@@ -95,9 +95,9 @@ class Publisher:
     async def say(self, message: Piece) -> str:
         """Publish with the turn's next number; returns the entry id.
 
-        A failure leaves the number unused, so that the same call made again repeats it. A call
-        that is cancelled has most likely been sent: its number counts as used, since a gap costs
-        a moment and a number used twice costs the words.
+        A failure leaves the number unused, so that repeating the call is safe. A cancelled call
+        has most likely been sent, so its number counts as used: a gap costs a moment, a number
+        used twice costs words.
         """
         turn = keys.check_name("turn", message.turn or "")
         async with self.order:
@@ -106,7 +106,7 @@ class Publisher:
             piece = dataclasses.replace(message, seq=seq, traceparent=traceparent.current())
             self._outbox.check(piece)
             if piece.seq == 0 and not self._outbox.empty:
-                # Were the turns before it lost, it would be spoken before them.
+                # If earlier turns were lost, this one would be spoken before them.
                 await self._insist_on_what_is_kept()
             try:
                 published = await self.publish(piece)
@@ -129,9 +129,9 @@ class Publisher:
     # -- appending --------------------------------------------------------------------------------
 
     async def publish(self, message: m.Ingress) -> Published:
-        """Append, again while no reply comes: every message of ours may stand there twice.
+        """Append, and again while no reply comes: each of our messages may be there twice.
 
-        A server that was away may have come back without what it had: that goes first then.
+        A server that was away may have come back without its data: then what it lost goes first.
         """
         was_away = False
 
@@ -146,24 +146,24 @@ class Publisher:
         return await server_errors.insist(attempt, self._firstword.streams.url)
 
     async def aside(self, message: m.Ingress) -> Published:
-        """Append something that has no place among the others."""
+        """Append something that needs no order among the others."""
         return await server_errors.insist(
             lambda: self._append(message), self._firstword.streams.url
         )
 
     async def see_to(self, cancel: Published) -> None:
-        """Publish a cancel again for as long as this runs, should the server have lost it."""
+        """While this runs, publish the cancel again whenever the server has lost it."""
         streams = self._firstword.streams
         while True:
             await asyncio.sleep(watch.LOOK_S)
-            with contextlib.suppress(FirstwordError):  # it is away: soon repeated
+            with contextlib.suppress(FirstwordError):  # the server is away: try again soon
                 known = partial(is_known, streams, cancel)
                 if not await server_errors.insist(known, streams.url):
                     cancel = await self.aside(cancel.message)
 
     async def _append(self, message: m.Ingress) -> Published:
         if self._route is None:
-            # Kept for good: two streams have no order between them.
+            # Never changed: two streams have no order between them.
             self._route = (await self._firstword.partitions(),)
         partitions = self._route[0]
         entry_id = await self._firstword.streams.publish(message, partitions)
@@ -208,7 +208,7 @@ class Publisher:
             self._owed.append(self._closing)
 
     async def _settle(self) -> None:
-        """Publish what is owed; what was cancelled meanwhile stays unsaid."""
+        """Publish what is owed, except what was cancelled meanwhile."""
         while self._owed:
             message = self._owed[0]
             if isinstance(message, m.Open | m.Close | m.Cancel):
