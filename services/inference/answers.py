@@ -1,4 +1,4 @@
-"""How an invocation is answered: the sound alone, or server-sent events with it in base64."""
+"""The response to an invocation: the audio alone, or server-sent events with it in base64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOING: Final = "this container is going; try elsewhere"
 
 
 class Answer(ABC):
-    """The response to one request, which has begun well: its first part is made."""
+    """The response to one request whose first part has been made."""
 
     def __init__(self, http: web.Request, sound: Sound, send_timeout_s: float) -> None:
         self._http = http
@@ -30,7 +30,7 @@ class Answer(ABC):
         self._response = web.StreamResponse(headers=self._headers())
 
     async def send(self, first: bytes, parts: AsyncIterator[bytes]) -> web.StreamResponse:
-        """`first` and the rest of `parts`. Only a cancel is raised: the status is out."""
+        """Send `first` and the rest of `parts`. Raises only cancellation: the status is sent."""
         try:
             await self._response.prepare(self._http)
             await self._write(self._begun())
@@ -86,11 +86,11 @@ class Answer(ABC):
 
 
 class _BrokenOff(Exception):
-    """A body without its end is the only way left to say that something failed."""
+    """The body must break off: there is no other way left to say that something failed."""
 
 
 class Binary(Answer):
-    """The sound, and nothing else. What fails midway has no end."""
+    """The audio, and nothing else. If it fails midway, the body breaks off."""
 
     def _headers(self) -> dict[str, str]:
         return super()._headers() | {"Content-Type": self._sound.content_type}
@@ -111,7 +111,7 @@ class Events(Answer):
         return super()._headers() | {
             "Content-Type": "text/event-stream; charset=utf-8",
             "Cache-Control": "no-cache",
-            "X-Accel-Buffering": "no",  # a proxy that collects the stream would undo it
+            "X-Accel-Buffering": "no",  # a proxy must not buffer the stream
         }
 
     def _begun(self) -> Iterable[bytes]:
@@ -138,7 +138,7 @@ class Events(Answer):
 
 
 def _told(error: Exception, id: str | None) -> Error:
-    """What a client is told of a failure: of one that is not known, nothing that may hold text."""
+    """The error for the client; of an unknown failure nothing that may hold text."""
     match error:
         case SynthesisError():
             return Error(id, error.code, error.message, error.retryable, error.retry_after_ms)

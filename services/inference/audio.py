@@ -16,28 +16,28 @@ SILENCE_DBFS: Final = -50.0
 """What counts as silence. Above -45 dBFS the breath of an initial h would be cut."""
 
 CLEAR_DBFS: Final = -45.0
-"""Louder than this is no breath. Some voices breathe out for half a second behind the last word,
+"""Anything louder is not breath. Some voices breathe out for half a second after the last word,
 now and then above `SILENCE_DBFS`."""
 
 NEAR_S: Final = 0.06
-"""What is quieter than `CLEAR_DBFS` is heard so near to what is not: a final f is as quiet."""
+"""Sound quieter than `CLEAR_DBFS` counts only this near to louder sound: a final f is as quiet."""
 
 LEAD_S: Final = 0.03
 """Silence that is left before the first sound."""
 
 TRIMMING: Final = f"trim {SILENCE_DBFS:g} {CLEAR_DBFS:g} {NEAR_S:g} {LEAD_S:g}"
-"""How `trim` cuts, for plans: a container of another version may cut otherwise."""
+"""How `trim` cuts, as part of plans: a container of another version may cut differently."""
 
 FIRST_FRAME_S: Final = 0.04
 FRAME_S: Final = 0.32
-"""The first frame is short, since somebody waits for it; the next are twice as long each, up to
+"""The first frame is short, since a listener waits for it; each next one is twice as long, up to
 this."""
 
 MAX_FRAME_BYTES: Final = 16_000
 
 KNEE: Final = 0.9
 CEILING: Final = 0.99
-"""Louder than `KNEE` is bent towards `CEILING`: the int8 model has rare peaks over full scale."""
+"""Samples over `KNEE` are bent towards `CEILING`: the int8 model has rare peaks over full scale."""
 
 _WINDOW_S: Final = 0.01
 _FADE_S: Final = 0.002
@@ -45,8 +45,8 @@ _FADE_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What `trim` left, how many samples it cut in front, and where in it something is heard: from
-    which sample on, to before which, one after the other."""
+    """What `trim` left, how many samples it cut at the front, and the ranges of samples in what is
+    left (start, past the end) in which something is heard."""
 
     samples: Samples
     lead: int
@@ -54,7 +54,7 @@ class Trimmed:
 
 
 def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
-    """Cut silence to `LEAD_S` before the first sound and at most `pause_s` behind the last.
+    """Cut silence to `LEAD_S` before the first sound and at most `pause_s` after the last.
 
     The cuts are faded, so that joined pieces do not click. Silence alone gives no samples.
     """
@@ -73,7 +73,7 @@ def trim(samples: Samples, rate: int, pause_s: float) -> Trimmed:
 
 
 def _heard(power: npt.NDArray[np.floating], near: int) -> npt.NDArray[np.bool_]:
-    """Which windows are heard: of quiet ones those that are at most `near` from a clear one."""
+    """Which windows are heard; quiet ones only if they are at most `near` from a clear one."""
     loud = power > 10 ** (SILENCE_DBFS / 10)
     clear = power > 10 ** (CLEAR_DBFS / 10)
     if not clear.any():
@@ -90,9 +90,9 @@ def _faded(samples: Samples, length: int) -> Samples:
 
 
 def to_pcm(samples: Samples) -> bytes:
-    """16-bit little-endian PCM; bent below full scale where too loud, and silent where NaN.
+    """16-bit little-endian PCM; bent below full scale if too loud, silent if NaN.
 
-    Each sample on its own, so the same sound gives the same bytes however it is cut.
+    Each sample is converted on its own, so a sound gives the same bytes however it is cut.
     """
     values = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0).astype(np.float64)
     loud = np.flatnonzero(np.abs(values) > KNEE)
@@ -112,7 +112,7 @@ class FrameStream:
 
     def __init__(self, native_rate: int, rate: int, skip: int = 0) -> None:
         self.samples = 0
-        """Samples that left in frames so far."""
+        """Samples sent in frames so far."""
         self.skipped = 0
         """Samples left out so far."""
         self._rate = rate
@@ -127,9 +127,9 @@ class FrameStream:
         )
 
     def feed(self, samples: Samples, *, last: bool) -> Iterator[bytes]:
-        """The frames of a piece; the last piece also brings out what the resampler held back.
+        """The frames of a piece; the last piece also releases what the resampler held back.
 
-        Little is done at a time, so that the first frame leaves at once and others get their turn.
+        The work is done in small steps, so that the first frame leaves at once and other tasks run.
         """
         for start in range(0, max(1, len(samples)), self._step):
             block = samples[start : start + self._step]

@@ -1,7 +1,7 @@
-"""What one connection decides: the order of requests, and the answer to each frame.
+"""The decisions for one connection: the order of requests, and the answer to each frame.
 
-No socket, no clock, no engine: frames and outcomes in, actions out. The shell (`service.py`) does
-the actions in their order and reports how the synthesis that it started went on.
+No socket, no clock, no engine: frames and outcomes in, actions out. The shell (`service.py`)
+performs the actions in order and reports how the synthesis that it started goes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MIN_SAMPLE_RATE: Final = 8_000
 MAX_SAMPLE_RATE: Final = 48_000
 
 FIRST_RETRY_MS: Final = 500
-"""A guess of how long a request takes, on a connection that has not seen one end yet."""
+"""How long a request is assumed to take on a connection where none has ended yet."""
 
 NORMAL_CLOSURE: Final = 1000
 SERVICE_RESTART: Final = 1012
@@ -58,19 +58,19 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin this synthesis. No other one of this connection runs."""
+    """Begin this synthesis. No other synthesis of this connection runs."""
 
     request: Synthesize
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop the synthesis that runs; `Session.stopped`, or another end, is expected then."""
+    """Stop the running synthesis; then report `Session.stopped`, or how else it ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection once what was sent is out."""
+    """Close the connection once all sent frames are out."""
 
     code: int
 
@@ -79,7 +79,7 @@ Action: TypeAlias = Send | Start | Stop | Disconnect
 
 
 def refusal(request: Synthesize, max_text_chars: int) -> Error | None:
-    """Why a request cannot be spoken, as far as it can be told without the engine."""
+    """Why a request cannot be spoken, as far as that is known without the engine."""
     if not request.text.strip():
         return _error(request, "empty_text", "`text` has nothing but white space")
     if len(request.text) > max_text_chars:
@@ -109,7 +109,7 @@ def _error(
 
 
 class Session:
-    """One connection: strictly one synthesis at a time, the rest waits in the order it came."""
+    """One connection: strictly one synthesis at a time; the rest waits in order of arrival."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -124,7 +124,7 @@ class Session:
     # ------------------------------------------------------------------ from the peer
 
     def receive(self, frame: Frame) -> list[Action]:
-        """Answer a frame of the client, whatever its bytes are."""
+        """Answer a frame from the client, whatever its bytes are."""
         try:
             message = decode_client(frame)
         except FrameError as error:
@@ -146,7 +146,7 @@ class Session:
         return self._stop()
 
     def drain(self) -> list[Action]:
-        """We are to go: finish what runs, refuse what waits."""
+        """The container must go: finish what runs, refuse what waits."""
         refused = [
             _send_error(_error(request, "draining", "connect again elsewhere", retryable=True))
             for request in self._waiting
@@ -169,7 +169,7 @@ class Session:
             return _error(request, "id_in_use", "give each synthesis an id of its own")
         if self._running is not None and len(self._waiting) >= self._limits.max_queued:
             message = "too many requests wait on this connection; send them one at a time"
-            # Room for one more is there when the one that runs is over.
+            # There is room for one more when the running one is over.
             after_ms = self._usual_ms
             return _error(request, "busy", message, retryable=True, retry_after_ms=after_ms)
         return None
@@ -197,7 +197,7 @@ class Session:
     # ------------------------------------------------------------------ from the synthesis
 
     def started(self, plan: str, voice: str | None = None) -> list[Action]:
-        """The synthesis has its plan; audio follows. `voice`: who speaks if none was asked for."""
+        """The plan is known; audio follows. `voice`: the chosen one, if the request names none."""
         request = self._current()
         if self._stopping:
             return []
@@ -214,7 +214,7 @@ class Session:
     def completed(
         self, *, duration_s: float, words: Words, synthesis_ms: float, queue_ms: float
     ) -> list[Action]:
-        """All audio was handed over."""
+        """All audio was delivered."""
         self._usual_ms = max(1, round(queue_ms + synthesis_ms))
         if self._stopping:
             return self.stopped()
@@ -233,7 +233,7 @@ class Session:
         return self._end(_send_error(error))
 
     def stopped(self) -> list[Action]:
-        """The synthesis has obeyed a `Stop`."""
+        """The synthesis has stopped after a `Stop`."""
         return self._end(Send(encode_server(Cancelled(self._current().id, self._samples))))
 
     def _current(self) -> Synthesize:

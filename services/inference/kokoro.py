@@ -53,9 +53,9 @@ class Work:
 
 
 class Front:
-    """Voices and pronunciation. `engine` names what makes the waveforms; it belongs into plans.
+    """Voices and pronunciation. `engine` names what makes the waveforms; it is part of plans.
 
-    `draws`: whether the engine draws random numbers, so that the seed changes what it makes.
+    `draws`: whether the engine uses random numbers, so that the seed changes its audio.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ def to_audio(work: Work, samples: Samples, frames: Frames) -> Audio:
     """A waveform as the model made it, trimmed, with the times of its words."""
     trimmed = trim(samples, SAMPLE_RATE, work.piece.pause_s)
     words = _timed(work.piece, frames, trimmed)
-    # Where silence ends may hang on the last bits of a sample, which may hang on the batch.
+    # Where silence ends may depend on a sample's last bits, and these on the batch.
     lengths = struct.pack("<2I", trimmed.lead, len(trimmed.samples))
     return Audio(trimmed.samples, words, frames.astype("<i2").tobytes() + lengths)
 
@@ -134,7 +134,7 @@ def to_audio(work: Work, samples: Samples, frames: Frames) -> Audio:
 def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
     """When each word sounds, in seconds of the trimmed samples.
 
-    The model knows to a frame or two when sounds change, not where in a pause the silence is.
+    The model knows within a frame or two when sounds change, but not where a pause's silence is.
     """
     ends = np.cumsum(frames) * SAMPLES_PER_FRAME - trimmed.lead  # of token 0, which is padding, on
     sounds = trimmed.sounds
@@ -144,7 +144,7 @@ def _timed(piece: Piece, frames: Frames, trimmed: Trimmed) -> Words:
         return round(min(max(int(sample), 0), sound_end) / SAMPLE_RATE, 3)
 
     def begin(symbol: int) -> float:
-        """Of a word: its first sound swells in the second half of the space before it."""
+        """Of a word: its first sound rises in the second half of the space before it."""
         space = frames[symbol] if piece.phonemes[symbol - 1 : symbol] == " " else 0
         return float(ends[symbol] - space * SAMPLES_PER_FRAME / 2)
 

@@ -1,8 +1,8 @@
-"""Pronunciations that users give: a word to a respelling, or to phonemes between slashes. Pure.
+"""Users' own pronunciations: a word to a respelling, or to phonemes between slashes. Pure.
 
     {"Nginx": "engine X", "GIF": "/ʤˈɪf/", "Jorge": {"en-us": "hor-hay", "es": "/xˈɔɾxe/"}}
 
-An entry in lower case is for the word however it is written, any other one for just that spelling.
+An entry in lower case matches any capitalisation, any other entry only its own spelling.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from services.inference.vocabulary import keep_known
 
 MAX_ENTRIES: Final = 2000
 MAX_CHARS: Final = 200
-"""Of a word, and of what is said for it."""
+"""Of a word, and of its pronunciation."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _IPA: Final = (
@@ -34,7 +34,7 @@ class LexiconError(FirstwordError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is fixed for characters `start` to `end` of a text: one of the two."""
+    """The pronunciation of characters `start` to `end` of a text, in one of two forms."""
 
     start: int
     end: int
@@ -44,13 +44,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Words and what is said for them, by language ("" for all). Empty as it is made."""
+    """Words and their pronunciations by language ("" for all). Empty by default."""
 
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def said(self, written: str, lang: str) -> str | None:
-        """What is said for a word as it stands in a text; None if that is not known."""
+        """The pronunciation of a word as it is written in a text; None if there is none."""
         for key in (written, written.lower()):
             by_lang = self.words.get(key, {})
             for tag in (lang, lang.split("-")[0], ""):
@@ -60,7 +60,7 @@ class Lexicon:
 
 
 def read(raw: object) -> Lexicon:
-    """A lexicon from what a JSON object was. Raises LexiconError, saying where."""
+    """A lexicon from a decoded JSON object. Raises LexiconError, saying where."""
     if not isinstance(raw, Mapping):
         raise _bad("must be an object of words")
     if len(raw) > MAX_ENTRIES:
@@ -111,14 +111,14 @@ def _bad(message: str) -> LexiconError:
 
 
 def _as_model(phonemes: str, lang: str) -> str:
-    """The model's symbols for what dictionaries write."""
+    """The model's symbols for the IPA of dictionaries."""
     for written, symbol in (*_IPA, *(_ENGLISH_IPA if lang.startswith("en") else ())):
         phonemes = phonemes.replace(written, symbol)
     return phonemes
 
 
 def fixed(text: str, lang: str, *lexicons: Lexicon | None) -> tuple[Entry, ...]:
-    """Where the lexicons, the last one first, have a word of the text. In order, none overlaps."""
+    """The words of the text that the lexicons, the last first, have; in order, not overlapping."""
     ordered = [lexicon for lexicon in reversed(lexicons) if lexicon is not None and lexicon.words]
     return tuple(_found(text, lang, ordered)) if ordered else ()
 

@@ -1,4 +1,4 @@
-"""What a worker does with an engine: it prepares a request if need be, and makes audio."""
+"""What a worker does with an engine: prepare a request if needed, and make audio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.inference.synthesizer import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """One piece to be made. Without `prepared`, the request is prepared on the way."""
+    """One piece to be made. Without `prepared`, the worker prepares the request first."""
 
     utterance: Utterance
     stop: Stop
@@ -30,9 +30,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A piece that was made; `audio` is None where a request has nothing to say at all.
+    """A piece that was made; `audio` is None if the request has nothing to say at all.
 
-    `worked_s`: the engine's time for it, its share where several were made in one run.
+    `worked_s`: the engine's time for it, or its share if several were made in one run.
     """
 
     prepared: Prepared
@@ -49,7 +49,7 @@ Outcome: TypeAlias = Made | Exception
 
 
 def make(engine: Synthesizer, works: Sequence[Work]) -> list[Outcome]:
-    """What becomes of each work, in its place. Blocks; raises nothing."""
+    """The outcome of each work, in order. Blocks; raises nothing."""
     outcomes = [_prepared(engine, work) for work in works]
     ready = [
         (place, prepared, works[place])
@@ -68,7 +68,7 @@ def make(engine: Synthesizer, works: Sequence[Work]) -> list[Outcome]:
 
 
 def _prepared(engine: Synthesizer, work: Work) -> Prepared | Outcome:
-    """What is to be made, or what became of it already."""
+    """The prepared request, or its outcome if there is nothing to make."""
     if work.stop.is_set:
         return Stopped()
     try:

@@ -87,7 +87,7 @@ class OnnxSynthesizer:
 
 
 def _providers(device: str) -> list[str]:
-    """What computes, in order of preference: ONNX Runtime leaves to the next what one cannot."""
+    """In order of preference: what one provider cannot compute, ONNX Runtime leaves to the next."""
     if device == "cpu" or (device == "auto" and not _has_cuda()):
         return [_CPU]
     if not _has_cuda():
@@ -122,10 +122,10 @@ def _load(weights: bytes, threads: int, providers: list[str]) -> Any:
 
 
 def _as_output(tensor: str) -> bytes:
-    """Bytes that, behind a model file, make an inner float tensor one of its outputs.
+    """Bytes that, appended to a model file, make an inner float tensor one of its outputs.
 
-    A protocol buffer that is followed by another of its type is merged with it, so an addition
-    needs no parser: ModelProto.graph (7) . output (12) = {name (1), type (2): {tensor (1): float}}.
+    Concatenated protocol buffers of one type are merged when read, so an addition needs no parser:
+    ModelProto.graph (7) . output (12) = {name (1), type (2): {tensor (1): float}}.
     """
     tensor_type = _field(1, b"\x08\x01")  # elem_type (1) = FLOAT (1)
     value_info = _field(1, tensor.encode()) + _field(2, tensor_type)

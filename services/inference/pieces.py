@@ -1,10 +1,10 @@
 """Cutting a pronounced text into pieces that one run of the model speaks well. Pure.
 
-Kokoro takes up to 510 phonemes, but long inputs fade and rush towards their end; pieces stay
-below `LIMIT`. A piece also keeps the device from everybody else: so what is longer than `LONG` is
-cut where a clause ends. The first piece of a turn may end earlier still, since somebody waits for
-it. Where a piece ends depends on text and settings alone, never on load, so that a synthesis that
-is repeated gives the same samples.
+Kokoro takes up to 510 phonemes, but long inputs fade and rush towards their end, so pieces stay
+below `LIMIT`. A piece also occupies the device, so text longer than `LONG` is cut where a clause
+ends. The first piece of a turn may end earlier still, since a listener waits for it. Where a piece
+ends depends on text and settings alone, never on load, so that a repeated synthesis gives the same
+samples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONG: Final = 120
 """A piece of more phonemes than this, some seven seconds, is cut where a clause ends."""
 
 LEAST_FIRST: Final = 20
-"""Fewest phonemes of a first piece that ends early: the model says a word or two badly."""
+"""Fewest phonemes of a first piece that ends early: the model speaks one or two words badly."""
 
 SENTENCE, CLAUSE, JOINT, SPACE, NOTHING = 4, 3, 2, 1, 0
 _SENTENCE_MARKS: Final = frozenset(".!?…")
@@ -31,10 +31,10 @@ _MARKS: Final = (_SENTENCE_MARKS | _CLAUSE_MARKS) - {"—"}
 _CLOSING: Final = frozenset(")")
 
 PAUSE_S: Final = {SENTENCE: 0.3, CLAUSE: 0.15, JOINT: 0.06, SPACE: 0.03, NOTHING: 0.0}
-"""Silence that is left after the last sound of a piece, by what it ends with."""
+"""Silence that is left after the last sound of a piece, by what the piece ends with."""
 
 _GOES_ON: Final = ","
-"""Put behind a piece that ends before a conjunction, or its last word would sound final."""
+"""Appended to a piece that ends before a conjunction, or its last word would sound final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Phonemes for one run of the model, its words, and the silence to leave behind it."""
+    """Phonemes for one run of the model, their words, and the silence to leave after them."""
 
     phonemes: str
     words: tuple[Word, ...]
@@ -77,10 +77,10 @@ def cut(
     """Cut at sentence marks, else clause marks, else conjunctions, into pieces of similar length;
     at spaces only where a piece would be longer than `limit`.
 
-    `first_words`: the first piece ends at the first of these places that leaves so many words on
-    both sides; 0 for no such place. `clause_starts`: characters of the text where a conjunction
-    begins a clause. Nothing is dropped but pieces without a single word, which the model turns into
-    noise.
+    `first_words`: the first piece ends at the first of these places that leaves at least this many
+    words on both sides; 0: no early end. `clause_starts`: characters of the text where a
+    conjunction begins a clause. Only pieces without a single word are dropped: the model turns them
+    into noise.
     """
     units = [part for token in tokens for part in _bounded(token, limit)]
     ranks = _ranks(units, clause_starts)
@@ -97,7 +97,7 @@ def cut(
 
 
 def _bounded(token: Token, limit: int) -> list[Token]:
-    """The token itself, or parts of it where its phonemes alone go beyond the limit."""
+    """The token itself, or parts of it if its phonemes alone exceed the limit."""
     room = limit - 1  # one for the space behind it
     if len(token.phonemes) <= room:
         return [token]
@@ -114,7 +114,7 @@ def _size(token: Token) -> int:
 
 
 def _ranks(units: Sequence[Token], clause_starts: Collection[int]) -> list[int]:
-    """How good a cut behind each unit is."""
+    """How good a cut after each unit is."""
     ranks = _ranks_of_marks(units)
     for index, unit in enumerate(units[1:]):
         if unit.is_word and unit.start in clause_starts and ranks[index] == SPACE:
@@ -123,7 +123,7 @@ def _ranks(units: Sequence[Token], clause_starts: Collection[int]) -> list[int]:
 
 
 def _ranks_of_marks(units: Sequence[Token]) -> list[int]:
-    """As the marks have it. A closing bracket belongs to what it closes."""
+    """By the marks alone. A closing bracket belongs to what it closes."""
     ranks: list[int] = []
     for index, unit in enumerate(units):
         last = unit.phonemes[-1:]
@@ -142,7 +142,7 @@ def _ranks_of_marks(units: Sequence[Token]) -> list[int]:
 
 
 def _early_end(units: Sequence[Token], ranks: Sequence[int], words: int, limit: int) -> int | None:
-    """Where the first piece may end early; None if that is nowhere."""
+    """Where the first piece may end early; None if nowhere."""
     most = min(LONG, limit)
     sizes = accumulate(map(_size, units))
     counts = list(accumulate(unit.is_word for unit in units))
@@ -168,7 +168,7 @@ def _best_end(units: Sequence[Token], ranks: Sequence[int], start: int, limit: i
 
 
 def _clause_end(sizes: Sequence[int], ranks: Sequence[int], start: int, most: int) -> int | None:
-    """The best end of a clause that leaves no stump on either side, if there is one."""
+    """The best end of a clause that leaves no short rest on either side, if there is one."""
     left = sizes[-1]
     target = left / ceil(left / most)
     ends = [

@@ -1,15 +1,15 @@
 """Which piece the device makes next. Pure: pieces and `now` in, decisions out.
 
-One queue for all sessions. A turn's first piece goes first, as long as nobody falls silent for it;
-the others go by how near to silence their listeners are. What is near to it goes before a first
-piece too: one more caller who waits a moment is better than one who is cut off in the middle of a
-sentence. `due` is a moment and not a span, so whatever waits becomes more urgent than all that
-comes later, and nothing starves.
+One queue for all sessions. A turn's first piece goes first, as long as no other listener runs dry
+because of it; the other pieces go in the order in which their listeners would run dry. A listener
+about to run dry goes before a first piece: better one more caller who waits a moment than one who
+is cut off in the middle of a sentence. `due` is a point in time, so whatever waits becomes more
+urgent than all that comes later, and nothing starves.
 
-Several pieces in one run cost whoever comes meanwhile, who waits for all of it. So an engine that
-can do that is given one at a time, but for two cases: first pieces, where that is cheap, and when
-so much waits that only runs of several keep up. `benchmarks/ladder.py` shows what each rule is
-worth.
+A run of several pieces delays a request that arrives meanwhile, which has to wait for all of it. So
+an engine that can make several is given one piece at a time, with two exceptions: first pieces, if
+that is cheap, and when so much waits that only runs of several keep up. `benchmarks/ladder.py`
+shows what each rule is worth.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Final
 from services.inference.pace import CHEAP, Pace
 
 PATIENCE_S: Final = 3.0
-"""So long a first piece waits for those that would be silent, before it counts as silent too."""
+"""How long a first piece gives way to listeners about to run dry, until it is as urgent as they."""
 
 SPARE_S: Final = 0.5
-"""Pieces should be there so long before their listeners run dry: estimates err, networks wait."""
+"""How long before a listener runs dry its piece should be made: estimates and networks vary."""
 
 MAX_AHEAD_S: Final = 30.0
-"""More audio than this counts as this: so nobody waits longer, whatever was asked for."""
+"""More audio than this counts as this much, so that no piece waits longer."""
 
 ALIKE: Final = 1.5
 """Pieces of one run differ by this factor at most: the shorter ones are padded to the longest."""
 
 CROWD_S: Final = 2.0
-"""When what waits would take longer than this one by one, several are made in one run."""
+"""When making all that waits one by one would take longer than this, several go in one run."""
 
 LEAST_RETRY_S: Final = 0.05
 
@@ -42,8 +42,8 @@ LEAST_RETRY_S: Final = 0.05
 class Job:
     """One piece that waits for the device; equal to itself only.
 
-    `due`: when its listener runs dry, on the clock of `now`. `first`: nothing of its turn was
-    heard. `size`: how much work it is, in the engine's unit.
+    `due`: when its listener runs dry, on the clock of `now`. `first`: its listener has heard
+    nothing of the turn yet. `size`: how much work it is, in the engine's unit.
     """
 
     due: float
@@ -52,18 +52,18 @@ class Job:
 
     @property
     def urgency(self) -> float:
-        """The less, the sooner; where not all can be made in time."""
+        """The order in which pieces are made if not all can be made in time: least first."""
         return self.due + PATIENCE_S if self.first else self.due
 
 
 class Listener:
-    """When the listener of one request runs dry, as far as it can be known here."""
+    """When the listener of one request runs dry, as far as is known here."""
 
     def __init__(self, now: float, deadline_ms: int | None) -> None:
         self.due = now + min(max(0.0, (deadline_ms or 0) / 1000), MAX_AHEAD_S)
 
     def given(self, now: float, seconds: float) -> None:
-        """So much audio was handed over."""
+        """`seconds` of audio were delivered."""
         self.due = min(max(self.due, now) + seconds, now + MAX_AHEAD_S)
 
 
@@ -86,7 +86,7 @@ class Run:
 
     @property
     def size(self) -> int:
-        """Of its longest piece, to which the others are padded."""
+        """The size of its longest piece, to which the others are padded."""
         return max(job.size for job in self.jobs)
 
 
@@ -105,27 +105,27 @@ class Scheduler:
     # ------------------------------------------------------------------ the queue
 
     def expect(self, job: Job) -> None:
-        """Such a piece will be added: until `came`, it counts for what others must wait."""
+        """Such a piece will be added soon: until `came`, it counts for what others must wait."""
         self._expected[job] = None
 
     def came(self, job: Job) -> None:
-        """What was expected was added as what it is, or never will be."""
+        """The expected piece was added, or never will be."""
         self._expected.pop(job, None)
 
     def add(self, job: Job) -> None:
-        """This piece is to be made."""
+        """Queue a piece."""
         self._waiting[job] = None
 
     def cancel(self, job: Job) -> bool:
-        """Forget a piece that waits; False if it does not wait (any more)."""
+        """Drop a waiting piece; False if it does not wait (any more)."""
         if job not in self._waiting:
             return False
         del self._waiting[job]
         return True
 
     def take(self, now: float) -> Run | None:
-        """What a worker that is free makes next: one piece, or several that are alike. None if
-        nothing waits."""
+        """What a free worker makes next: one piece, or several of similar size. None if nothing
+        waits."""
         if not self._waiting:
             return None
         order = self._order(now, self._waiting)
@@ -142,7 +142,7 @@ class Scheduler:
         return cheap or self._alone_s(order) > CROWD_S
 
     def _order(self, now: float, jobs: Iterable[Job]) -> list[Job]:
-        """These pieces as they are to be made."""
+        """These pieces in the order in which to make them."""
         by_urgency = sorted(jobs, key=lambda job: job.urgency)
         firsts = [job for job in by_urgency if job.first]
         others = [job for job in by_urgency if not job.first]
@@ -151,7 +151,7 @@ class Scheduler:
         return by_urgency
 
     def _in_time(self, now: float, jobs: Iterable[Job]) -> bool:
-        """Whether these pieces, made from then on in this order, all come before silence does."""
+        """Whether these pieces, made in this order from `now` on, all come in time."""
         for job in jobs:
             now += self._alone_s([job])
             if now > job.due - SPARE_S:
@@ -159,13 +159,13 @@ class Scheduler:
         return True
 
     def ended(self, run: Run, now: float, size: int | None) -> None:
-        """A run is over; `size`: of its longest piece, as it turned out, None if that says
-        nothing about others."""
+        """A run is over; `size`: of its longest piece as it turned out, None if that is of no use
+        for estimates."""
         del self._runs[run]
         if size is not None:
             self._pace.took(now - run.started, size, len(run.jobs))
 
-    # ------------------------------------------------------------------ what can be known of it
+    # ------------------------------------------------------------------ estimates
 
     @property
     def waiting(self) -> int:
@@ -179,7 +179,7 @@ class Scheduler:
 
     @property
     def idle(self) -> bool:
-        """Whether a piece that came now would be made at once."""
+        """Whether a piece added now would be made at once."""
         return not self._waiting and len(self._runs) < self._limits.workers
 
     def stuck(self, now: float) -> int:
@@ -187,14 +187,14 @@ class Scheduler:
         return sum(1 for run in self._runs if now - run.started >= self._limits.hang_s)
 
     def backlog_s(self, now: float) -> float:
-        """Seconds until all is made that waits, runs or is expected, by what runs have taken."""
+        """Estimated seconds until all that waits, runs or is expected is made."""
         return self._work_s([*self._waiting, *self._expected]) + self._left_s(now)
 
     def retry_after_s(self, now: float, *, due: float, first: bool) -> float:
-        """0 if a request is to be taken, else in how many seconds it might be.
+        """0 if a request may be admitted, else after how many seconds to try again.
 
-        It is not taken if what goes before it would keep its listener in silence for more than
-        `max_wait_s`. Its own work does not count: a long sentence alone is nobody's fault.
+        It is not admitted if the work ahead of it would keep its listener waiting for more than
+        `max_wait_s`. Its own work does not count, however long its sentence.
         """
         new = Job(due, first)
         order = self._order(now, [*self._waiting, *self._expected, new])
@@ -203,26 +203,26 @@ class Scheduler:
         return max(late_s, LEAST_RETRY_S) if late_s > 0 else 0.0
 
     def _work_s(self, jobs: Iterable[Job]) -> float:
-        """Until these are made, by runs of several where they are many."""
+        """Seconds to make these, in runs of several if they are many."""
         alone_s = self._alone_s(jobs)
         if alone_s <= CROWD_S:
             return alone_s
         return max(CROWD_S, alone_s * self._pace.share(self.max_batch))
 
     def _alone_s(self, jobs: Iterable[Job]) -> float:
-        """Until these are made, one by one."""
+        """Seconds to make these one by one."""
         return self._pace.seconds(sum(job.size for job in jobs)) / self._limits.workers
 
     def _left_s(self, now: float) -> float:
-        """Until what runs is made; work that takes longer than was expected is expected to end."""
+        """Seconds until the present runs end; an overdue run is assumed to end now."""
         ends = (run.started + self._pace.seconds(run.size, len(run.jobs)) for run in self._runs)
         return sum(max(0.0, end - now) for end in ends) / self._limits.workers
 
 
 def _alike(head: Job, job: Job) -> bool:
-    """Whether a piece may go with the most urgent one without making it wait for much.
+    """Whether a piece may be made with the most urgent one without delaying it much.
 
-    First pieces keep to themselves: one that nobody waits for would only make them later.
+    First pieces are made only with first pieces: any other would only delay them.
     """
     longer, shorter = max(head.size, job.size), min(head.size, job.size)
     return head.first == job.first and longer <= ALIKE * shorter

@@ -23,16 +23,16 @@ from services.inference.speaker import Finished, Speaker, Started
 from services.inference.synthesizer import Stop, Stopped, SynthesisError
 
 MAX_MESSAGE_BYTES = 4 << 20
-"""Above the largest frame the codec reads, so that a little too much gets an answer first."""
+"""More than the largest frame the codec reads, so that a slightly larger one gets an answer."""
 
 AUDIO_AHEAD = 16
 """Frames of audio that may wait for a slow client before its synthesis waits too."""
 
 MAX_OUTBOX = 1024
-"""Frames that may wait at all: a client that asks and never reads is disconnected."""
+"""Frames that may wait in all: a client that sends requests and never reads is disconnected."""
 
 HEARTBEAT_S = 20.0
-"""Between pings to a client: one that is gone without a word, or frozen, is dropped."""
+"""Between pings to a client: one that vanished or is frozen is dropped."""
 
 GOODBYE_S = 2.0
 """How long a stopped connection may take for its last frames and the closing handshake."""
@@ -61,11 +61,11 @@ class InferenceService:
         return app
 
     def unwell(self) -> str | None:
-        """Why no traffic should come here now."""
+        """Why no traffic should come here now; None if it may."""
         return "the service is draining" if self._draining else self._speaker.unwell()
 
     async def drain(self) -> None:
-        """Finish what runs, say `closing`, close; what is not done in time is stopped."""
+        """Finish what runs, send `closing`, close; stop what is not done in time."""
         self._draining = True
         for connection in list(self._connections):
             connection.drain()
@@ -142,7 +142,7 @@ class Connection:
             if self._speech is not None:
                 await self._speech
             self._outbox.abandon()
-            # Nobody may read when the closing handshake begins: it reads the peer's answer itself.
+            # No task may read during the closing handshake: it reads the peer's answer itself.
             reader.cancel()
             await asyncio.wait({reader, writer})
             await self._ws.close(code=self._outbox.close_code, drain=False)
@@ -207,7 +207,7 @@ class Connection:
                 retry_after_ms=error.retry_after_ms,
             )
         except Exception as error:
-            # The message of an unknown error may hold text: only its kind is told.
+            # The message of an unknown error may hold text: only its type is logged.
             telemetry.logger().error(
                 "synthesis_failed",
                 request=start.request.id or None,
@@ -246,21 +246,21 @@ class Outbox:
             self._news.set()
 
     def close(self, code: int) -> None:
-        """What was put so far is the last; then `run` ends."""
+        """Send what was put so far, then end `run`."""
         self.close_code = code
         self._last = True
         self._news.set()
 
     def abandon(self) -> None:
-        """The connection is gone, or to be dropped: nothing more goes out."""
+        """The connection is gone, or must be dropped: send nothing more."""
         self._over = True
         self._frames.clear()
         self._news.set()
         self._sent.set()
 
     async def room(self) -> None:
-        """Wait until little enough is under way to make more audio."""
-        await asyncio.sleep(0)  # what was put goes out before the next frame is made
+        """Wait until few enough frames wait to make more audio."""
+        await asyncio.sleep(0)  # let the last frame go out before the next is made
         while len(self._frames) > AUDIO_AHEAD and not self._over:
             self._sent.clear()
             await self._sent.wait()

@@ -1,4 +1,4 @@
-"""One synthesis in the format that was asked for, off the event loop."""
+"""One synthesis encoded in the requested format, off the event loop."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from services.inference.speaker import Finished, Output
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A format of `FORMATS`, as it is made or, without `stream`, whole."""
+    """A format of `FORMATS`; with `stream` sent while it is made, else as a whole."""
 
     format: str
     stream: bool
 
 
 async def new_encoder(wanted: Wanted, sample_rate: int) -> Encoder:
-    """For samples at the rate that it tells: the one given, or the next that the format has.
+    """An encoder; its `sample_rate` is the given one, or the next higher that the format has.
 
     Raises EncodingError.
     """
     rate = output_rate(wanted.format, sample_rate)
     if wanted.format == "pcm" or (wanted.format == "wav" and not wanted.stream):
-        return Encoder("pcm", rate)  # the header of a whole WAV knows its length: it comes later
-    return await asyncio.to_thread(Encoder, wanted.format, rate)  # imports what it needs
+        return Encoder("pcm", rate)  # the header of a whole WAV needs its length: it comes last
+    return await asyncio.to_thread(Encoder, wanted.format, rate)  # it imports what it needs
 
 
 class Sound:
-    """What one synthesis gives."""
+    """The encoded audio of one synthesis."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Sound:
 
     @property
     def whole(self) -> bool:
-        """Whether there is one part, which is all."""
+        """Whether all of it is one part."""
         return not self._wanted.stream
 
     @property
@@ -68,7 +68,7 @@ class Sound:
 
     @property
     def complete(self) -> SynthesisComplete:
-        """How it ended, once all parts were taken."""
+        """How it ended, once all parts have been taken."""
         told = self._finished
         return SynthesisComplete(
             self.id,
@@ -80,7 +80,7 @@ class Sound:
         )
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
-        """The body, at least one part; a single one where it is wanted whole.
+        """The body, at least one part; a single one if it is wanted whole.
 
         Raises what the synthesis raises.
         """

@@ -1,10 +1,10 @@
-"""What an engine is to the rest of the service, and the words both sides share.
+"""The interface between an engine and the rest of the service.
 
 An engine works in two steps. `prepare` decides everything that depends on the text: pronunciation,
 cuts, plan. `synthesize` makes the audio of one piece, the smallest unit that can be scheduled:
-pieces of several requests may be interleaved on the device, and a request is stopped between two
-pieces at the latest. An engine that is quicker with several pieces at once says so by being a
-`BatchSynthesizer`; which pieces those are is the scheduler's choice (`scheduler.py`).
+pieces of several requests may be interleaved on the device, and a request stops between two pieces
+at the latest. An engine that is faster with several pieces in one run is a `BatchSynthesizer`; the
+scheduler (`scheduler.py`) chooses the pieces.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Samples: TypeAlias = npt.NDArray[np.float32]
 
 
 class SynthesisError(FirstwordError):
-    """A request that is refused or failed; goes to the client as an `error` frame.
+    """A request that is refused or failed; the client gets it as an `error` frame.
 
-    `retry_after_s`: sooner than that it is of no use to try again here.
+    `retry_after_s`: until then it is of no use to try again here.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Stop:
         self._callbacks: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        """Stop now: runs what engines asked for, once. Safe from any thread."""
+        """Stop now: runs the registered callbacks, once. Safe from any thread."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
             self.is_set = True
@@ -75,11 +75,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A request that was checked: `voice` exists and `lang` is the voice's own.
+    """A checked request: `voice` exists and `lang` is the voice's own.
 
-    `first_words`: end the first piece early, at the first clause that has so many words, so that
-    it is heard early (`pieces.cut`); 0 cuts nothing that is not too long. `lexicon`: the session's
-    own pronunciations.
+    `first_words`: end the first piece at the first clause with at least this many words, so that it
+    is heard early (`pieces.cut`); 0: cut only what is too long. `lexicon`: the session's own
+    pronunciations.
     """
 
     text: str
@@ -95,11 +95,10 @@ class Utterance:
 class Prepared:
     """An utterance ready for synthesis.
 
-    `plan` is equal for two utterances only if their audio is equal on this engine: as many samples,
-    equal to the bit where they come out of runs of the same shape (a batch of another shape rounds
-    otherwise). `pieces` are the engine's own; none at all where there is nothing to say. `sizes`:
-    how much work each piece is, in a unit of the engine's (phonemes, say); left out where pieces
-    are much alike.
+    `plan` is equal for two utterances only if their audio is equal on this engine: the same number
+    of samples, equal to the bit if made in runs of the same shape (a batch of another shape rounds
+    differently). `pieces` are the engine's own objects; none if there is nothing to say. `sizes`:
+    how much work each piece is, in the engine's unit (phonemes, say); empty if pieces are alike.
     """
 
     plan: str
@@ -113,10 +112,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """The audio of one piece at the engine's sample rate, joinable to the next piece's.
+    """The audio of one piece at the engine's sample rate, ready to be joined to the next piece's.
 
     `words`: as in `SynthesisComplete`, in seconds from the start of this piece. `fingerprint`:
-    what the engine found out on the way (durations) that belongs into the plan.
+    results of the synthesis itself (durations) that are part of the plan.
     """
 
     samples: Samples
@@ -133,7 +132,7 @@ class Synthesizer(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """Of the audio it makes, in Hz."""
+        """Sample rate of the audio it makes, in Hz."""
 
     @property
     def voices(self) -> frozenset[str]:
@@ -160,10 +159,10 @@ class BatchSynthesizer(Synthesizer, Protocol):
     def synthesize_batch(
         self, pieces: Sequence[tuple[Prepared, int]], stops: Sequence[Stop]
     ) -> list[Audio | Exception]:
-        """For each `(prepared, index)` in its place: its audio, or what `synthesize` would raise.
+        """For each `(prepared, index)`, in order: its audio, or what `synthesize` would raise.
 
-        A stop ends its own piece at the latest when the run is over, the run itself only if all
-        of its pieces are stopped. Raises nothing that concerns one piece only.
+        A stop ends its own piece when the run is over at the latest; it ends the run only if all
+        of its pieces are stopped. An error of one piece alone is returned, not raised.
         """
 
 

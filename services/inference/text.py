@@ -1,8 +1,8 @@
-"""From text to phonemes: words for what is written, phonemes for the words, and the way back.
+"""From text to phonemes: written forms to words, words to phonemes, and the way back.
 
-The libraries behind this keep state in globals and give wrong phonemes, silently, when two threads
-use them at a time: all of it runs under one lock, so what one session says cannot reach another's
-audio. What was pronounced lately is remembered.
+The libraries behind this keep state in globals and silently give wrong phonemes when two threads
+use them at once. So all of it runs under one lock, and one session's words cannot get into
+another's audio. Recent results are cached.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Pronouncer:
         self._remembered = lru_cache(REMEMBERED)(self._pronounce)
 
     def with_lexicon(self, lexicon: Lexicon | None) -> Pronouncer:
-        """The same one, with the service's own pronunciations under those of each session."""
+        """The same, with the service's own pronunciations; those of a session take precedence."""
         other = copy(self)
         other._lexicon = lexicon
         return other
@@ -55,7 +55,7 @@ class Pronouncer:
         try:
             return list(self._remembered(text, lang, fixed(text, lang, self._lexicon, lexicon)))
         except Exception as error:
-            # Anything may come out of three libraries; none of it may carry the text further.
+            # Three libraries may raise anything; the text must not leave in their messages.
             kind = type(error).__name__
             message = f"this text cannot be pronounced ({kind}); change it"
             raise SynthesisError("pronunciation_failed", message) from None
@@ -76,7 +76,7 @@ class Pronouncer:
     def _put(
         self, entry: Entry, phonemes: str, tokens: list[Token], text: str, lang: str
     ) -> list[Token]:
-        """`phonemes` in place of what the word was read as; what is glued to it is read alone."""
+        """Put `phonemes` in place of the word's own; what is attached to it is read separately."""
         hit = [i for i, t in enumerate(tokens) if t.start < entry.end and entry.start < t.end]
         if not hit:
             return tokens
@@ -101,13 +101,13 @@ class Pronouncer:
         return tokens
 
     def _front_end(self, lang: str) -> FrontEnd:
-        """Those that not everybody has installed are loaded when they are asked for first."""
+        """The front end of a language; optional ones are loaded on first use."""
         if lang not in self._front_ends:
             self._front_ends |= self._load(lang)
         return self._front_ends[lang]
 
     def _load(self, lang: str) -> dict[str, FrontEnd]:
-        """The front end of a language, for all that it speaks."""
+        """The front end for `lang`, by each language that it speaks."""
         match lang:
             case "ja":
                 from services.inference.g2p.japanese import Japanese

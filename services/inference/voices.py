@@ -17,11 +17,11 @@ Blend: TypeAlias = tuple[tuple[str, float], ...]
 
 
 def choose(voice: str | None, lang: str | None, default: str, available: Set[str]) -> str:
-    """The voice for a request: the one asked for, else one of the language, else `default`.
+    """The voice for a request: the one it names, else one of its language, else `default`.
 
-    `voice` may be a mixture (`af_heart:2+af_bella:1`); what is returned is its one plain form.
-    `lang` may be a tag as `en-GB`, a bare language as `en`, or `auto`, which means the voice's
-    own. Empty is the same as not asked for.
+    `voice` may be a mixture (`af_heart:2+af_bella:1`); it is returned in its normal form.
+    `lang` may be a tag like `en-GB`, a bare language like `en`, or `auto`, which means the voice's
+    own. An empty string is the same as None.
     Raises SynthesisError `bad_voice`, `unknown_voice`, `voices_mismatch`, `unsupported_lang`,
     `lang_mismatch`.
     """
@@ -48,7 +48,7 @@ def choose(voice: str | None, lang: str | None, default: str, available: Set[str
 
 
 def listed(available: Set[str]) -> list[dict[str, str]]:
-    """Name and language of each voice, and what one that cannot speak here is missing."""
+    """Name and language of each voice, and for one that cannot speak here what is missing."""
     return [_line(name) for name in sorted(available)]
 
 
@@ -62,7 +62,7 @@ def _line(voice: str) -> dict[str, str]:
 def parse(voice: str) -> Blend:
     """The voices of a mixture in the order written, each once. Raises SynthesisError `bad_voice`.
 
-    A single voice is a mixture too. A weight that is left out is 1.
+    A single voice is a mixture too. The default weight is 1.
     """
     shares: dict[str, float] = {}
     parts = voice.split("+")
@@ -76,14 +76,14 @@ def parse(voice: str) -> Blend:
 
 
 def plain(blend: Blend) -> str:
-    """The form of a mixture that is the same however its weights were written."""
+    """The normal form of a mixture: the same for all weights in the same proportion."""
     if len(blend) == 1:
         return blend[0][0]
     return "+".join(f"{name}:{share:.6g}" for name, share in blend)
 
 
 def language_of(voice: str) -> str:
-    """The language that the first letter of a voice's name, or of a mixture's first, stands for."""
+    """The language of a voice, or of a mixture's first voice, by the first letter of its name."""
     return LANGUAGES.get(voice[:1], "unknown")
 
 

@@ -1,5 +1,5 @@
-"""Words of the text from what was said, and when: a number is several words to the ear, one to the
-eye; and where there is a pause, words begin and end with what is heard of them."""
+"""Times of the words of a text. A number is several spoken words but one in the text; and at a
+pause, words begin and end where they are actually heard."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ Sounds = Sequence[tuple[int, int]]
 
 
 def heard_end(sounds: Sounds, end: float) -> float:
-    """Where a word ends that a model lets end at `end`: models give the last sound before a pause
-    most of the silence, too."""
+    """Where a word really ends that the model ends at `end`: models give most of a pause's silence
+    to the last sound before it."""
     before = [past for first, past in sounds if first < end]
     return min(end, before[-1]) if before else end
 
 
 def heard_begin(sounds: Sounds, begin: float, before: float, end: float) -> float:
-    """Where a word begins that a model lets begin at `begin` and end at `end`: with the sound that
-    is heard there or is the next, unless that has begun while the word before was said, which ends
-    at `before`."""
+    """Where a word really begins that the model places from `begin` to `end`: at the start of the
+    sound heard there or next, unless that began during the word before, which ends at `before`."""
     for first, past in sounds:
         if past > begin:
             return first if before <= first < end else begin
@@ -29,7 +28,7 @@ def heard_begin(sounds: Sounds, begin: float, before: float, end: float) -> floa
 
 
 def joined(words: Iterable[tuple[int, int, float, float]]) -> Words:
-    """Those that stand for overlapping characters of the text are one, from first to last."""
+    """Words for overlapping characters of the text are joined into one, from first to last."""
     kept: list[tuple[int, int, float, float]] = []
     for start, end, begins, ends in words:
         if kept and start < kept[-1][1]:

@@ -1,6 +1,6 @@
 """The threads that an engine works in: they make what the scheduler hands out.
 
-All decisions are the scheduler's; here are the lock around it, the clock, and the one hand-over
+All decisions are the scheduler's; this module has the lock around it, the clock, and the hand-over
 to a thread and back.
 """
 
@@ -39,8 +39,8 @@ class Ticket(Generic[W, R]):
 class Workers(Generic[W, R]):
     """Makes works in threads, in the scheduler's order.
 
-    `make` gives what becomes of each work in its place: a result, or an exception.
-    `size` says how much work a result was, None if that says nothing about others.
+    `make` returns the outcome of each work, in order: a result, or an exception.
+    `size` says how much work a result was, None if that is of no use for estimates.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Workers(Generic[W, R]):
         self._changed = threading.Condition()
         self._closed = False
         self._threads = [
-            # Nobody waits for a thread that hangs: it must not keep the process from ending.
+            # A thread that hangs must not keep the process from ending.
             threading.Thread(target=self._work, name=f"synthesis-{number}", daemon=True)
             for number in range(limits.workers)
         ]
@@ -65,13 +65,13 @@ class Workers(Generic[W, R]):
             thread.start()
 
     def batch_up_to(self, pieces: int) -> None:
-        """How many works of one run `make` takes."""
+        """Set how many works `make` may be given in one run."""
         with self._changed:
             self._scheduler.max_batch = pieces
 
     @contextmanager
     def expecting(self, job: Job) -> Iterator[None]:
-        """For the length of the block such a work is not submitted yet, but others wait for it."""
+        """Within the block, a work that is not submitted yet counts for what others must wait."""
         with self._changed:
             self._scheduler.expect(job)
         try:
@@ -81,8 +81,8 @@ class Workers(Generic[W, R]):
                 self._scheduler.came(job)
 
     def submit(self, work: W, job: Job) -> Ticket[W, R]:
-        """Have a work made when the scheduler says so; returns at once. `job` is what decides its
-        turn and is no other work's. `result` waits for it, `cancel` takes it back."""
+        """Queue a work; returns at once. `job`, which no other work has, decides its place in the
+        queue. `result` waits for it, `cancel` takes it back."""
         ticket: Ticket[W, R] = Ticket(work, job)
         with self._changed:
             self._scheduler.add(job)
@@ -91,7 +91,7 @@ class Workers(Generic[W, R]):
         return ticket
 
     def cancel(self, ticket: Ticket[W, R]) -> None:
-        """Forget a work that waits: its result is `Stopped`, at once. One that runs goes on."""
+        """Drop a waiting work: its result is `Stopped`, at once. One that runs goes on."""
         with self._changed:
             waits = self._scheduler.cancel(ticket.job)
             self._tickets.pop(ticket.job, None)
@@ -99,7 +99,7 @@ class Workers(Generic[W, R]):
             ticket.future.set_exception(Stopped())
 
     async def result(self, ticket: Ticket[W, R]) -> R:
-        """What became of the work; raises it if it is an exception. Raises SynthesisError
+        """The work's result, or raises the exception that it ended in. Raises SynthesisError
         `synthesis_stuck` if it hangs, or if it waits while all workers hang."""
         future = asyncio.wrap_future(ticket.future)
         try:
@@ -108,7 +108,7 @@ class Workers(Generic[W, R]):
                     raise self.stuck_error()
             return future.result()
         finally:
-            self.cancel(ticket)  # nobody waits any more: work that has not begun never does
+            self.cancel(ticket)  # nobody waits for it any more: if it has not begun, it never will
             future.cancel()
 
     def stuck_error(self) -> SynthesisError:
@@ -116,12 +116,12 @@ class Workers(Generic[W, R]):
         return SynthesisError("synthesis_stuck", message, retryable=True)
 
     def retry_after_s(self, *, due: float, first: bool) -> float:
-        """0 if a request is to be taken now, else when to try again."""
+        """0 if a request may be admitted now, else after how many seconds to try again."""
         with self._changed:
             return self._scheduler.retry_after_s(time.monotonic(), due=due, first=first)
 
     def backlog_s(self) -> float:
-        """Seconds until all is made that waits or runs."""
+        """Estimated seconds until all that waits or runs is made."""
         with self._changed:
             return self._scheduler.backlog_s(time.monotonic())
 
@@ -133,12 +133,12 @@ class Workers(Generic[W, R]):
 
     @property
     def all_stuck(self) -> bool:
-        """Whether no worker is left that could make anything."""
+        """Whether every worker hangs."""
         return self.stuck == self._limits.workers
 
     @property
     def idle(self) -> bool:
-        """Whether a work that came now would begin at once."""
+        """Whether a work submitted now would begin at once."""
         with self._changed:
             return self._scheduler.idle
 
@@ -149,7 +149,7 @@ class Workers(Generic[W, R]):
             return self._scheduler.running > 0
 
     def close(self) -> None:
-        """Forget what waits; what runs goes on, and nobody waits for it."""
+        """Drop what waits; what runs goes on, and is not waited for."""
         with self._changed:
             self._closed = True
             waiting = list(self._tickets.values())
@@ -184,7 +184,7 @@ class Workers(Generic[W, R]):
                     ticket.future.set_result(outcome)
 
     def _take(self) -> tuple[Run, list[Ticket[W, R]]] | None:
-        """Wait for something to do; None when there will be nothing any more."""
+        """Wait for the next run; None once closed."""
         with self._changed:
             while not self._closed:
                 run = self._scheduler.take(time.monotonic())
