@@ -1,4 +1,4 @@
-"""What a publisher keeps of its open turns, to publish it again when the server lost it.
+"""A publisher's open turns, kept to publish them again if the server loses them.
 
 Pure: it is told what was published and what the session's events say, and answers with what to
 publish again. A turn is kept until it is spoken or cancelled.
@@ -25,10 +25,10 @@ REFUSALS = ("overloaded", *NOT_TAKEN)
 PIECE_COST = 64
 """What a piece weighs beside its characters."""
 SPOKEN_CHARACTERS = 100_000
-"""Of turns that are over, in all: a server that goes back by a moment has the last of them open."""
+"""Of turns that are over, in all: after a small rewind of the server the last of them are open."""
 STOPPED_KEPT = 16
 TRIES = 4
-"""What was published so often, and read, and is not taken, is left: something else is wrong."""
+"""After this many tries a piece that is read but not taken is left: something else is wrong."""
 NO_MORE = -1
 
 Piece = m.Text | m.Flush | m.End
@@ -36,15 +36,15 @@ Piece = m.Text | m.Flush | m.End
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a session's text side has taken of what was published to it, as it tells publishers.
+    """What a session's text side has taken of what was published to it.
 
-    It stands in fields of its own beside the state, and was stored in the same step.
+    It is in fields of its own beside the state, stored in the same step.
     """
 
     turns: Mapping[str, int]
-    """Of each open turn the number of the next piece it waits for; NO_MORE if it takes none."""
+    """For each open turn the number of the piece it waits for; NO_MORE if it takes none."""
     finished: frozenset[str]
-    """Turns that are past, the last of them."""
+    """The last turns that are over."""
     cancels: frozenset[str]
     """Entry ids of the last cancels."""
 
@@ -63,13 +63,13 @@ class _Turn:
     pieces: list[Piece] = field(default_factory=list)
     weight: int = 0
     first_n: int = 0
-    """Number of its first segment that was told of; 0 while none was."""
+    """Number of its first segment that an event named; 0 while none did."""
     missed_at: int = 0
-    """The piece that the server waited for when the turn was found wanting."""
+    """The piece that the server waited for when some of the turn was found missing."""
     tries: int = 0
 
     def try_again(self, waits_for: int) -> bool:
-        """Whether to, now that the server waits for this piece (still, or after another)."""
+        """Whether to publish it again, now that the server waits for piece `waits_for`."""
         self.tries = self.tries + 1 if waits_for == self.missed_at else 1
         self.missed_at = waits_for
         return self.tries <= TRIES
@@ -108,7 +108,7 @@ class Outbox:
         self._weight += _weight(piece)
 
     def forget(self, turn: str) -> None:
-        """The turn is over: nothing of it will be asked for."""
+        """The turn is over: nothing of it will be needed again."""
         gone = self._turns.pop(turn, None)
         if gone is not None:
             self._weight -= gone.weight
@@ -124,7 +124,7 @@ class Outbox:
         return turn in self._turns
 
     def take(self, message: m.Audio) -> list[Piece]:
-        """An event of the session; returns what it asks to be published again."""
+        """Take an event of the session; returns what must be published again because of it."""
         match message:
             case m.TurnDone():
                 self._remember(message.turn)
@@ -144,11 +144,11 @@ class Outbox:
         return []
 
     def published(self) -> dict[str, Piece]:
-        """The last piece of each open turn. Look at it before the server is asked what it took."""
+        """The last piece of each open turn. Call it before asking the server what it has taken."""
         return {name: turn.pieces[-1] for name, turn in self._turns.items()}
 
     def is_missed(self, published: Mapping[str, Piece], taken: Taken) -> bool:
-        """Whether some of this was not taken, and is to be published again. Counts the tries."""
+        """Whether some of this was not taken and must be published again. Counts the tries."""
         missed = False
         for name, piece in published.items():
             turn, waits_for = self._turns.get(name), taken.turns.get(name, 0)
@@ -158,8 +158,8 @@ class Outbox:
         return missed
 
     def reopen(self, taken: Taken) -> list[Piece]:
-        """The server went back to where turns that were spoken were not: they would wait, and all
-        that follows with them, for what is lost. They are open again; returns what they lack."""
+        """After a rewind turns that were spoken may be open on the server again. They would wait
+        for what is lost, and all later turns with them. Reopen them; returns what they lack."""
         undone = [name for name in self._spoken if name in taken.turns]
         turns = {name: self._spoken.pop(name) for name in undone}
         self._turns = {**turns, **self._turns}
@@ -172,19 +172,19 @@ class Outbox:
         ]
 
     def stopped(self) -> list[str]:
-        """The turns that were stopped last. Look at it before the server is asked what it took."""
+        """The last stopped turns. Call it before asking the server what it has taken."""
         return list(dict.fromkeys(self._stopped))
 
     def revived(self, stopped: Iterable[str], taken: Taken) -> list[str]:
-        """Those that the server goes on with, since it went back. Each is told once; when it is
-        stopped again, it may be told again."""
+        """Those that the server has open again after a rewind. Each is returned once, until it is
+        stopped again."""
         found = [name for name in stopped if name in taken.turns]
         kept = [name for name in self._stopped if name not in found]
         self._stopped = deque(kept, maxlen=STOPPED_KEPT)
         return found
 
     def everything(self) -> list[Piece]:
-        """All that is kept, marked: the server lost it."""
+        """All open turns, each piece marked `again`: the server lost them."""
         return [
             replace(piece, again=turn.first_n or self._last_n + 1)
             for turn in self._turns.values()
@@ -198,7 +198,7 @@ class Outbox:
                 self.forget(error.turn or "")  # none of it was taken
             return []
         if not error.expected:
-            return self.everything()  # its beginning is lost: likely not it alone
+            return self.everything()  # its beginning is lost, so probably other turns are too
         return list(_from(turn.pieces, error.expected))
 
     def _remember(self, name: str) -> None:

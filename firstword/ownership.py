@@ -1,9 +1,9 @@
 """Who works on what: partitions for segmenters, sessions for gateways, through one mechanism.
 
-Each worker keeps one heartbeat on the server's clock, whatever the number of its units. A worker
-that stays away loses all its units at once; the others claim up to a fair share of what is free.
-Ownership here says who should act; the fencing token in the unit's own state, compared in every
-commit, says who may. So a mistake here costs a little time and never a wrong word.
+Each worker sends one heartbeat, on the server's clock, however many units it has. A worker that
+misses it loses all its units at once; the others claim up to a fair share of what is free.
+Ownership says who should act; the fencing token in the unit's own state, compared in every commit,
+says who may. So a mistake here costs a little time and never a wrong word.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firstword.streams import Streams, pause
 Notify = Callable[[str], None]
 
 COMPARE_BEATS = 16
-"""Every so many heartbeats a worker looks at the names of what it holds, not only at the count."""
+"""After this many heartbeats a worker compares the names of its units, not only their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Ownership:
     """One worker's part in the ownership of a stage's units.
 
     The shell gives callbacks that return at once: `acquired(unit)`, `lost(unit)` (stop, it is
-    another's), `rung(unit)` (something lies there), `excess(unit)` (hand this one over when it
-    suits). It calls `release()` when it is done with a unit.
+    another's), `rung(unit)` (it has something new), `excess(unit)` (hand it over when convenient).
+    It calls `release()` when it is done with a unit.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Ownership:
         await self.offer(self._static)
 
     async def release(self, unit: str, *, to_others: bool) -> None:
-        """Give up a unit of ours; `to_others` asks the other workers to go on with it.
+        """Give up a unit of ours; `to_others` asks the other workers to continue it.
 
         If this raises, the unit is still ours, as far as we know.
         """
@@ -174,7 +174,7 @@ class Ownership:
             await self._start_over()
         self._beat_at = asyncio.get_running_loop().time()
         for unit in (name.decode() for name in claimed):
-            if unit not in self.held:  # else the server had forgotten that it is ours
+            if unit not in self.held:  # if it is, the server had forgotten that it is ours
                 self._take(unit)
         self._beats += 1
         if held != len(self.held) or self._beats % COMPARE_BEATS == 0:
@@ -189,7 +189,7 @@ class Ownership:
         start, end = f"[{self.worker} ", f"({self.worker}!"
         pairs = await self._streams.commands.zrangebylex(keys.owned(self._stage), start, end)
         if self._releases != before or self._leaving:
-            return  # what it told may be out of date; the next heartbeat looks again
+            return  # its answer may be out of date; the next heartbeat looks again
         named = {pair.decode().removeprefix(f"{self.worker} ") for pair in pairs}
         forgotten = self.held - named
         for unit in sorted(named - self.held):
@@ -210,7 +210,7 @@ class Ownership:
         self._acquired(unit)
 
     async def _start_over(self) -> None:
-        """The server does not know us: what we held is another's or forgotten."""
+        """The server does not know us: our units are another worker's, or forgotten."""
         self._pinned = False
         held = list(self.held)
         for unit in held:

@@ -29,12 +29,12 @@ READ_TIMEOUT_S = 3.0
 RETRIES = 3
 CONNECTIONS = 64
 DEAD_FIELD = b"x:"
-"""Before the name of each field of a dead letter's own."""
+"""Prefix of the names of a dead letter's original fields."""
 UNOWNED_S = 86_400
-"""What is written to a session that no gateway owns is kept for this long."""
+"""How long audio-stream entries are kept that were written to a session without a gateway."""
 DEAD_KEPT = 2000
 DEAD_BYTES = 16_384
-"""More of one entry is not kept: a publisher gone wrong must not fill the server."""
+"""At most this much of one entry is kept: a broken publisher must not fill the server."""
 
 _SCRIPTS = {
     file.name.removesuffix(".lua"): file.read_text(encoding="utf-8")
@@ -54,18 +54,18 @@ class Entry(NamedTuple):
 
 
 class Streams:
-    """A connection to the server or cluster that `url` leads to; made when it is first used.
+    """A connection to the server or cluster at `url`; made when it is first used.
 
     All methods raise redis-py's errors or OSError as they come: shells catch Exception, log it
     and back off, since a cluster client raises both and more. `url` is `redis://` or `rediss://`;
     several nodes of a cluster may be named, `redis://a:6379,b:6379`. Raises ValueError if it is
-    none.
+    not such a URL.
     """
 
     def __init__(self, url: str, *, readers: int = 4096) -> None:
         self.url = url
         self.flood = Flood()
-        """The dead letters that were written by this."""
+        """The dead letters written through this object."""
         address = Address(url)
         terms: dict[str, Any] = {"size": CONNECTIONS, "timeout_s": COMMAND_TIMEOUT_S}
         # Any: redis-py's stubs give every command the union of its sync, async and decoded replies.
@@ -80,7 +80,7 @@ class Streams:
 
     @property
     def commands(self) -> Any:
-        """A redis-py client for commands that may run twice: it repeats them on its own."""
+        """A redis-py client for commands that may run twice: it retries them by itself."""
         return self._commands
 
     async def script(self, name: str, key_list: list[str], args: Iterable[Any]) -> Any:
@@ -116,7 +116,7 @@ class Streams:
             await self.script("record", [keys.CONFIG], ["max_queued", max_queued])
 
     async def workers(self, stage: str) -> int:
-        """How many workers of a stage live: have a lease that is not over by the server's clock."""
+        """How many workers of a stage are alive: their lease is not over by the server's clock."""
         clocks = await self._commands.everywhere("TIME")
         now_ms = min(seconds * 1000 + micros // 1000 for seconds, micros in clocks)
         return int(await self._commands.zcount(keys.workers(stage), now_ms, "+inf"))
@@ -133,14 +133,14 @@ class Streams:
             )
 
     async def memory_share(self) -> float:
-        """Memory in use of what the server may use, 0 to 1: of a cluster, its fullest node's."""
+        """The share of its memory that the server uses, 0 to 1; a cluster's fullest node's."""
         found = await self._commands.everywhere("INFO", "memory")
         limited = [info for info in found if info.get("maxmemory")]
         return max((info["used_memory"] / info["maxmemory"] for info in limited), default=0.0)
 
     async def refuses_text(self) -> bool:
         """Whether the server, or a node of the cluster, is so full that it takes no text; False
-        where it does not say."""
+        if it does not say."""
         return any(map(refuses_writes, await self._told("INFO", "memory")))
 
     async def evicted_keys(self) -> int:
@@ -149,7 +149,7 @@ class Streams:
         return sum(int(info.get("evicted_keys", 0)) for info in found)
 
     async def server_facts(self) -> list[Facts]:
-        """What the server, or each primary of a cluster, says of itself, if it lets us ask."""
+        """What the server, or each primary of a cluster, says about itself, if we may ask."""
         infos = await self._told("INFO")
         settings: list[dict[str, str]] = []
         for name in ("maxmemory-policy", "save"):
@@ -158,7 +158,7 @@ class Streams:
         return [Facts(info, config) for info in infos] or [Facts({}, config)]
 
     async def _told(self, *command: str) -> list[Any]:
-        """The replies; none where the command is not for us, as on managed servers."""
+        """The replies; none if we may not use the command, as on managed servers."""
         try:
             return list(await self._commands.everywhere(*command))
         except ResponseError:
@@ -181,9 +181,9 @@ class Streams:
         return str(entry_id.decode())
 
     async def move(self, stream: str, fields: Mapping[Any, Any], keep: int | None = None) -> None:
-        """Append once, also to a server that is full: nothing of ours may stop at that.
+        """Append once, even to a full server: our own work must not stop at that.
 
-        With `keep` the stream keeps about so many entries.
+        With `keep` the stream keeps about that many entries.
         """
         words: list[Any] = ["" if keep is None else keep]
         for name, value in fields.items():
@@ -191,13 +191,13 @@ class Streams:
         await _run(self._once, "append", [stream], words)
 
     async def tell(self, session: str, event: Audio) -> None:
-        """Append an event for a session's listeners, from someone who does not own the session."""
+        """Append an event for a session's listeners; for those who do not own the session."""
         await self.move(keys.audio(session), {"m": codec.pack(event, session)})
         key_list = [keys.speech_state(session), keys.audio(session)]
         await self.script("expire_unowned", key_list, [UNOWNED_S])
 
     async def dead_letter(self, source: str, entry: Entry, reason: str) -> None:
-        """Put an entry nobody can use where an operator finds it (`firstword dead list`)."""
+        """Keep an unusable entry where an operator finds it (`firstword dead list`)."""
         size = sum(len(name) + len(value) for name, value in entry.fields.items())
         fields: dict[Any, Any] = {"source": source, "id": entry.id, "reason": reason}
         if size > DEAD_BYTES:
@@ -209,7 +209,7 @@ class Streams:
         await self.move(keys.DEAD, fields, DEAD_KEPT)
 
     async def ring(self, stage: str, worker: str, unit: str) -> None:
-        """Tell the owner of a unit that something lies there. Harmless when lost or repeated."""
+        """Tell the owner of a unit that it has something new. Harmless if lost or repeated."""
         await self.script("ring", [keys.bell(stage, worker)], [unit])
 
     # -- reading ----------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Streams:
     ) -> dict[str, list[Entry]]:
         """Entries after each stream's cursor; blocks until there is one or the time is up.
 
-        All streams must lie in one slot. A cursor `$` means from now on.
+        All streams must be in one slot. A cursor `$` means from now on.
         """
         block = max(1, min(block_ms, BLOCK_MS))
         reply = await self._blocking.xread(dict(cursors), count=count, block=block)
@@ -231,7 +231,7 @@ class Streams:
         return _entries(reply)
 
     async def waiting_s(self, stream: str, after: str) -> float:
-        """For how long the oldest entry after `after` has waited, seconds; 0 when none does."""
+        """How long the oldest entry after `after` has waited, seconds; 0 if there is none."""
         return int(await self.script("waiting", [stream], [after])) / 1000
 
     async def last_id(self, stream: str) -> str:
@@ -260,7 +260,7 @@ class Streams:
     async def vacate(
         self, key_list: list[str], token: str, position: str, expiry_s: list[int]
     ) -> bool:
-        """Leave a state; False if entries after `position` (when given) lie in `key_list[1]`."""
+        """Leave a state; False if `key_list[1]` has entries after `position` (if given)."""
         return bool(await self.script("vacate", key_list, [token, position, *expiry_s]))
 
 
@@ -268,7 +268,7 @@ async def _run(client: Any, name: str, key_list: list[str], args: Iterable[Any])
     words = [*key_list, *args]
     try:
         return await client.evalsha(_HASHES[name], len(key_list), *words)
-    except NoScriptError:  # a server that is new, or was restarted; EVAL teaches it the script
+    except NoScriptError:  # the server is new, or was restarted: EVAL loads the script
         return await client.eval(_SCRIPTS[name], len(key_list), *words)
 
 

@@ -1,6 +1,6 @@
-"""Looks after a session's open turns: that the server has them, and what is said of them.
+"""Watches a session's open turns: whether the server has them, and what its events say.
 
-A look twice a second and no connection of its own: what it finds is for the rare case.
+It looks twice a second and needs no connection of its own; it rarely finds anything.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Published:
 
 
 async def stands(streams: Streams, published: Published) -> bool:
-    """Whether it still stands on the stream. An entry of this id may be another message: a server
-    that went back gives ids again."""
+    """Whether it is still on the stream. An entry with its id may be another message: after a
+    rewind the server gives ids again."""
     entry_id, message = published.entry_id, published.message
     found = await streams.commands.xrange(published.stream, entry_id, entry_id, count=1)
     mine = codec.pack(message, message.session)
@@ -44,17 +44,17 @@ async def stands(streams: Streams, published: Published) -> bool:
 
 
 async def taken_of(streams: Streams, session: str) -> Taken:
-    """What the session's text side has taken. Ask it after `stands`: what is taken off the stream
-    was stored before.
+    """What the session's text side has taken. Call it after `stands`: entries are stored with the
+    session before they are trimmed.
 
-    The entry id up to which it has read does not tell: after the server went back, whatever comes
-    next, a listener's `resume` too, has a greater id than what was lost.
+    The last entry id that it has read proves nothing: after a rewind any new entry, even a
+    listener's `resume`, has a greater id than the lost ones.
     """
     return Taken.read(await streams.commands.hmget(keys.text_state(session), *TAKEN_FIELDS))
 
 
 async def is_known(streams: Streams, cancel: Published) -> bool:
-    """Whether the server still has this cancel, or what was made of it."""
+    """Whether the server still has this cancel, or its effect."""
     if await stands(streams, cancel):
         return True
     taken = await taken_of(streams, cancel.message.session)
@@ -93,10 +93,10 @@ class Watch:
             self._position = f"{max(0, milliseconds - _BEFORE_MS)}-0"
 
     async def run(self) -> None:
-        """Look until no turn is open; nothing that goes wrong ends it, or gets out."""
+        """Look until no turn is open; errors neither end it nor leave it."""
         while not self._outbox.empty:
             await asyncio.sleep(LOOK_S)
-            # Whatever is wrong with the server: who publishes is told, and this is soon repeated.
+            # Whatever is wrong with the server: publishing reports it, and this is soon repeated.
             with contextlib.suppress(Exception):
                 await self._look()
         self._position = None
@@ -115,7 +115,7 @@ class Watch:
         standing = self._last is None or await stands(self._streams, self._last)
         taken = await taken_of(self._streams, self._session)
         self._wanted += self._outbox.reopen(taken)
-        if not standing and not self._wanted:  # what is asked for goes first
+        if not standing and not self._wanted:  # requested pieces go first
             self._lost = self._lost or self._outbox.is_missed(published, taken)
         wanted: list[Piece | m.Cancel] = [*self._wanted]
         if self._lost:
