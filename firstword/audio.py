@@ -16,8 +16,8 @@ SAMPLE_BYTES = 2
 class TurnAudio:
     """Collects the audio of one turn: give it every event of the session in order.
 
-    Events of other turns are ignored, and what comes a second time. What a `segment_restarted`
-    takes back is dropped. Audio that was missed is silence.
+    Events of other turns, and repeated ones, are ignored. What a `segment_restarted` takes back is
+    dropped. Missing audio becomes silence.
     """
 
     turn: str

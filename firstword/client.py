@@ -4,8 +4,9 @@
         turn = await session.stream(tokens)
         audio = await collect(session.listen(), turn)
 
-Every method raises FirstwordError with a code, what to do, and whether trying again can help:
-`unreachable`, `busy`, `refused` from the server, `bad_name`, `bad_text`, `turn_over` for the call.
+Every method raises FirstwordError, which says what to do and whether trying again can help. Its
+`code` is `unreachable`, `busy` or `refused` because of the server, `bad_name`, `bad_text` or
+`turn_over` because of the call.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Firstword:
         return Session(self, opening)
 
     def attend(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do this beside everything else, until it is done or the connection is closed."""
+        """Run this in the background, until it is done or the connection is closed."""
         task = asyncio.create_task(work)
         self._attending.add(task)
         task.add_done_callback(self._attending.discard)
@@ -131,7 +132,7 @@ class Firstword:
 
 
 async def collect(events: AsyncIterator[Event], turn: str) -> TurnAudio:
-    """The audio of one turn, complete: reads on until the turn is over."""
+    """The complete audio of one turn: reads until the turn is over."""
     audio = TurnAudio(turn)
     async for event in events:
         if audio.feed(event.message):

@@ -1,4 +1,4 @@
-"""What a turn is written in: pieces of text, how they are spoken, and why there can be no more."""
+"""The pieces that a turn is published in, how they are spoken, errors of a finished turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PIECE_CHARACTERS = 4_096  # some fifty sentences: what is queued is counted in b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a turn is spoken where it differs from its session; None: as the session."""
+    """How a turn is spoken, if not like its session; None: as the session."""
 
     voice: str | None = None
     speed: float | None = None
@@ -22,14 +22,14 @@ AS_THE_SESSION = Manner()
 
 
 class TurnOver(FirstwordError):
-    """The turn has ended or was cancelled: nothing can be said in it any more."""
+    """The turn has ended or was cancelled: it takes no more text."""
 
     def __init__(self, turn: str) -> None:
         super().__init__("turn_over", f"turn {turn} is over: begin another one")
 
 
 class TurnCut(FirstwordError):
-    """The server ended the turn before we did: too much waits, it is full, or nothing came for too
+    """The server ended the turn: too much waited, its memory was short, or no text came for too
     long."""
 
     def __init__(self, turn: str, reason: str) -> None:
@@ -42,7 +42,7 @@ class TurnCut(FirstwordError):
 
 
 def split(piece: str) -> list[str]:
-    """Parts small enough for one entry each."""
+    """Split a piece into parts small enough for one entry each."""
     try:
         if len(piece) <= PIECE_CHARACTERS:
             piece.encode("utf-8", "surrogateescape")

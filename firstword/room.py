@@ -1,4 +1,4 @@
-"""Whether a session can take more text: so much may wait to be spoken, and no more."""
+"""Whether a session can take more text: how much may wait to be spoken is limited."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from firstword.ids import id_key
 from firstword.streams import Streams
 
 CHECK_SEGMENTS = 32
-"""About so many are published between two looks at the queue, or a quarter of what may wait."""
+"""About how many are published between two looks at the queue; at most a quarter of the limit."""
 LOOK_S = 0.2
 CATCH_UP_S = 2.0
-"""For so long the segmenter is waited for, so that what it has not read yet is counted too."""
+"""How long to wait for the segmenter, so that what it has not read yet is counted too."""
 _CHARACTERS = 200
 _MARKS = ".!?\n。！？"
 
 
 def estimate(piece: str) -> float:
-    """How many segments a piece may make, at most about."""
+    """How many segments a piece will make, at most and about."""
     return len(piece) / _CHARACTERS + sum(map(piece.count, _MARKS))
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """How much of a session waits to be spoken, of how much may, and what was read."""
+    """How many segments of a session wait to be spoken, of how many that may, and how far the
+    segmenter has read (`position`)."""
 
     waiting: int
     limit: int
     position: str | None
 
     def has_room_for(self, unread: float) -> bool:
-        """Publishers stop at half, so that what is on its way finds room. `unread`: so much that
-        was published may not be counted yet."""
+        """Whether more may be published: up to half the limit, so that pieces on their way find
+        room. `unread`: published segments that may not be counted yet."""
         return self.waiting + unread <= self.limit // 2
 
 
 class Room:
-    """Counts what is published to a session, and looks at its queue now and then."""
+    """Counts what is published to a session, and looks at its queue from time to time."""
 
     def __init__(self, streams: Streams, session: str) -> None:
         self._streams = streams

@@ -1,4 +1,4 @@
-"""A session as its publishers and listeners hold it. `firstword.client` makes them."""
+"""A session for its publishers and listeners. Made by `firstword.client`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Session:
 
     As an async context manager it opens the session on entry, so that the voice is ready before
     there is text; leaving does not close it, `close()` does. Turns are named, here or by the
-    caller, and every piece is numbered, so that publishing may be repeated without harm. A turn
-    is written through one Session object; its name is used once in the life of a session. Until it
-    is spoken it is kept here, and published again should the server lose it.
+    caller, and every piece is numbered, so that publishing may be repeated without harm. Write a
+    turn through one Session object, and use its name once in the life of a session. A turn is kept
+    here until it is spoken, and published again if the server loses it.
     """
 
     def __init__(self, firstword: Firstword, opening: m.Open) -> None:
@@ -64,7 +64,7 @@ class Session:
 
     async def check_room(self) -> None:
         """Raises FirstwordError `busy`, which is retryable, if half of what may wait to be spoken
-        waits: then `text` would wait too."""
+        waits already; `text` would wait then."""
         await self._room().check()
 
     async def say(
@@ -89,10 +89,9 @@ class Session:
     ) -> str:
         """Speak a turn while it is being written; returns its name when the last piece is out.
 
-        `on_published(piece, entry_id)` is called for each piece. When `pieces` raises, what came
-        is spoken and the error goes on to the caller. A cancel of the turn ends the stream
-        quietly. Whoever cancels this call itself says what is to be of the turn: `cancel()`, or
-        `end()`.
+        `on_published(piece, entry_id)` is called for each piece. If `pieces` raises, what came
+        before is spoken and the error is raised here. If the turn is cancelled, this returns
+        normally. If you cancel this call itself, the turn stays open: `cancel()` or `end()` it.
         """
         turn = self._begin(turn)
         try:
@@ -119,8 +118,8 @@ class Session:
         """Publish a piece of any size; returns its (last) entry id, None if it is empty.
 
         Waits while half of what may wait to be spoken waits; with `wait` False it raises `busy`
-        instead. When this fails with a retryable error, calling it again with the same piece is
-        safe, up to PIECE_CHARACTERS.
+        instead. After a retryable error, calling it again with the same piece is safe, if that has
+        at most PIECE_CHARACTERS.
         """
         entry_id = None
         for part in split(piece):
@@ -139,7 +138,7 @@ class Session:
         return entry_id
 
     async def flush(self, turn: str) -> str:
-        """Speak what is there now; the turn goes on. Returns the entry id."""
+        """Speak the text so far; the turn goes on. Returns the entry id."""
         return await self._publisher.say(m.Flush(session=self.name, turn=turn))
 
     async def end(self, turn: str) -> str:
@@ -162,7 +161,7 @@ class Session:
         """
         self._publisher.drop(turn)
         cancel = m.Cancel(session=self.name, turn=turn, played=played)
-        async with self._publisher.order:  # it stops what was called before, and nothing after
+        async with self._publisher.order:  # it stops what was published before, nothing after
             receipts = await self._from_the_end()
             published = await self._publisher.publish(cancel)
         seeing_to_it = self._firstword.attend(self._publisher.see_to(published))
@@ -185,26 +184,26 @@ class Session:
         raise FirstwordError("session_closed", f"session {self.name} was closed meanwhile")
 
     async def close(self) -> None:
-        """After what is queued, close the session and its upstream connection."""
+        """Speak what is queued, then close the session and its upstream connection."""
         await self._publisher.close()
 
     # -- listening --------------------------------------------------------------------------------
 
     async def listener(self, from_id: str | None = None) -> Listener:
-        """A listener whose start is fixed when this returns, so before anything you publish next.
+        """A listener whose start is fixed when this returns: before anything you publish next.
 
-        From the event after `from_id`; without it, from the start of the turn that is open, else
-        from the next one.
+        It starts after the event `from_id`; without it, at the start of the open turn, else at the
+        next one.
         """
         return await self._listener(from_id, None)
 
     async def listen(self, from_id: str | None = None) -> AsyncIterator[Event]:
         """All events of the session, in order, until it is closed; reconnects on its own.
 
-        Without `from_id`, in a session that was entered with `async with`: from then on (and the
-        turn that was open then); else as `listener()`. Yields `Gap` first if older events are not
-        kept any more, and an `error` `state_lost` where the server lost its data: what was heard
-        does not come again. Raises StateLost if the server does not have `from_id`.
+        Without `from_id`, in a session entered with `async with`, it starts where the session was
+        on entry, else as `listener()`. Yields `Gap` if older events are no longer kept, and an
+        `error` `state_lost` if the server lost its data; what was heard does not come again.
+        Raises StateLost if the server does not have `from_id`.
         """
         async for event in await self._listener(from_id, self._entered_at):
             yield event
@@ -243,7 +242,7 @@ class Session:
 
 
 def _checked_id(entry_id: str | None) -> str | None:
-    """`entry_id` (`5` means `5-0`); raises FirstwordError if it is none."""
+    """`entry_id` (`5` means `5-0`); raises FirstwordError if it is not an entry id."""
     if entry_id is None:
         return None
     if not _ENTRY_ID.fullmatch(entry_id):

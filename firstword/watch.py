@@ -62,9 +62,9 @@ async def is_known(streams: Streams, cancel: Published) -> bool:
 
 
 class Watch:
-    """One session's, for one publisher. `again(messages, lost)` publishes these; with `lost` all
-    that is open before them. `over(turn, reason)` is told of turns that take no more text, '' for
-    one that was cancelled."""
+    """Watches one session for one publisher. `again(messages, lost)` must publish these, and with
+    `lost` all open turns before them. `over(turn, reason)` is called for turns that take no more
+    text; the reason of a cancelled one is ''."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Watch:
         self._lost = False
 
     def note(self, published: Published) -> None:
-        """The last piece of ours."""
+        """Note our last piece."""
         self._last = published
         if self._position is None:
             milliseconds, _sequence = id_key(published.entry_id)
