@@ -1,8 +1,9 @@
-"""From a request to frames of PCM: what the WebSocket and the HTTP side share."""
+"""From a request to frames of PCM: shared by the WebSocket and the HTTP side."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Final, TypeAlias
 
 from firstword import telemetry
 from firstword.session_protocol import Synthesize, Words
+from firstword.voice_languages import LANGUAGES
 from services.inference import voices
 from services.inference.audio import FrameStream
 from services.inference.lexicon import Lexicon, LexiconError
@@ -37,8 +39,8 @@ from services.inference.workers import Ticket, Workers
 WARM_UP: Final = "Ready when you are."
 
 AT_ONCE_CHARS: Final = 400
-"""A text up to this is prepared in the thread that speaks it, if that is free: it costs some
-milliseconds there, and a hand-over from thread to thread less."""
+"""A text up to this length is prepared by the worker that speaks it, if one is free: that takes
+some milliseconds, and saves handing it from thread to thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All frames are out. `duration_s` of the whole segment, skipped samples included."""
+    """All frames are out. `duration_s`: of the whole segment, including skipped samples."""
 
     duration_s: float
     words: Words
@@ -62,7 +64,7 @@ Output: TypeAlias = Started | bytes | Finished
 
 
 class Speaker:
-    """One engine, its threads, and what is known of its health."""
+    """One engine, its threads and its health."""
 
     def __init__(self, load: Callable[[], Synthesizer], settings: InferenceSettings) -> None:
         self._load = load
@@ -75,12 +77,13 @@ class Speaker:
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._prepares_since: float | None = None
         self._active = 0
-        self._typical_size = 1  # of a first piece that is not prepared yet: as the last one was
+        self._typical_size = 1  # assumed for a first piece not prepared yet: the last one's
 
     async def start(self) -> None:
         """Load the engine and speak once. Raises what the engine raises."""
         loop = asyncio.get_running_loop()
         self._loaded = loaded = await loop.run_in_executor(self._preparing, self._load)
+        await loop.run_in_executor(self._preparing, self._read_every_language, loaded)
         self._workers.batch_up_to(min(max_batch(loaded), self._settings.max_batch))
         voice = voices.choose(None, None, self._settings.voice, loaded.voices)
         utterance = Utterance(WARM_UP, voice, voices.language_of(voice))
@@ -88,6 +91,14 @@ class Speaker:
         made = await self._workers.result(self._workers.submit(Work(utterance, Stop()), Job(now)))
         self._typical_size = made.prepared.size(0)
         self._engine = loaded
+
+    def _read_every_language(self, engine: Synthesizer) -> None:
+        """What reads a language may be loaded when it is first asked for, and Chinese takes
+        seconds, in which nobody else would be read to: so all that is installed is loaded now."""
+        for language in LANGUAGES.values():
+            with contextlib.suppress(SynthesisError):  # why not is told to who asks for it
+                voice = voices.choose(None, language, self._settings.voice, engine.voices)
+                engine.prepare(Utterance(WARM_UP, voice, language))
 
     def _make(self, works: Sequence[Work]) -> list[Outcome]:
         if self._loaded is None:
@@ -120,7 +131,7 @@ class Speaker:
         return self._workers.busy
 
     def close(self) -> None:
-        """Forget what waits, at once; a synthesis that runs is not waited for (`busy` tells)."""
+        """Drop what waits; do not wait for a synthesis that runs (`busy` says if there is one)."""
         self._workers.close()
         self._preparing.shutdown(wait=False, cancel_futures=True)
 
@@ -154,13 +165,7 @@ class Speaker:
         wait_s = self._workers.retry_after_s(due=listener.due, first=first)
         if self._active >= self._settings.max_waiting:
             wait_s = max(wait_s, self._workers.backlog_s(), LEAST_RETRY_S)
-        if wait_s > 0:
-            raise SynthesisError(
-                "busy",
-                "too many requests wait; try again later, or elsewhere",
-                retryable=True,
-                retry_after_s=wait_s,
-            )
+        _refuse(wait_s)
         return self._engine
 
     async def _pieces(
@@ -168,7 +173,7 @@ class Speaker:
     ) -> AsyncGenerator[_Piece, None]:
         """The pieces of a request, each as it is made; while one is sent, the next is made."""
         utterance = self._utterance(engine, request)
-        # Whoever comes while it is prepared is told to wait for it as well.
+        # While it is prepared it already counts for what later requests must wait.
         first = Job(listener.due, _is_first(request), self._typical_size)
         with self._workers.expecting(first):
             prepared = await self._prepared(engine, utterance)
@@ -176,6 +181,8 @@ class Speaker:
             yield _Piece(Made(prepared, None, 0.0), 0.0, last=True)
             return
         if prepared is not None:
+            # How much work is before it was a guess until those of a burst were prepared.
+            _refuse(self._workers.retry_after_s(due=first.due, first=first.first))
             first = replace(first, size=prepared.size(0))
         queued = _Queued(self._workers, stop)
         queued.submit(Work(utterance, stop, prepared), first)
@@ -193,7 +200,7 @@ class Speaker:
             yield _Piece(made, waited_s, last)
 
     def chosen(self, request: Synthesize) -> str | None:
-        """The voice of a request that names none, once it is being spoken; None if it names one."""
+        """The voice chosen for a request that names none; None if it names one."""
         if request.voice or self._engine is None:
             return None
         return voices.choose(None, request.lang, self._settings.voice, self._engine.voices)
@@ -213,10 +220,10 @@ class Speaker:
         )
 
     async def _prepared(self, engine: Synthesizer, utterance: Utterance) -> Prepared | None:
-        """None where the worker that makes the first piece does it: where one waits for it.
+        """The prepared utterance; None if a worker is idle, which then prepares it itself.
 
-        Otherwise it is done while the workers have other things to do. Raises SynthesisError
-        `synthesis_stuck` as they do.
+        Otherwise it is prepared while the workers are busy. Raises SynthesisError
+        `synthesis_stuck` if that hangs.
         """
         if self._workers.idle and len(utterance.text) <= AT_ONCE_CHARS:
             return None
@@ -237,7 +244,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A piece as it was made, how long it had waited, and whether the request ends with it."""
+    """A piece that was made, how long it had waited, and whether it is the request's last."""
 
     made: Made
     waited_s: float
@@ -245,7 +252,7 @@ class _Piece:
 
 
 class _Queued:
-    """The piece of one request that waits or is made: one at a time, gone when it is stopped."""
+    """One request's piece in the queue or being made: one at a time, cancelled by `stop`."""
 
     def __init__(self, workers: Workers[Work, Made], stop: Stop) -> None:
         self._workers = workers
@@ -259,7 +266,7 @@ class _Queued:
             self._cancel()
 
     async def result(self) -> tuple[Made, float]:
-        """What was made, and the seconds that it had waited."""
+        """What was made, and how many seconds it had waited."""
         ticket = self._ticket
         if ticket is None:
             raise RuntimeError("nothing was submitted")
@@ -271,8 +278,15 @@ class _Queued:
             self._workers.cancel(self._ticket)
 
 
+def _refuse(wait_s: float) -> None:
+    """Raises SynthesisError `busy` if a request is to come back later."""
+    if wait_s > 0:
+        message = "too many requests wait; try again later, or elsewhere"
+        raise SynthesisError("busy", message, retryable=True, retry_after_s=wait_s)
+
+
 def _is_first(request: Synthesize) -> bool:
-    """Whether its listener has heard nothing yet: so it is, too, with clients that do not say."""
+    """Whether its listener has heard nothing yet; assumed of clients that do not say."""
     return request.first or request.deadline_ms is None
 
 
@@ -286,7 +300,7 @@ async def _tell(
     pieces: AsyncGenerator[_Piece, None],
     spans: RequestSpans,
 ) -> AsyncGenerator[Output, None]:
-    """What a request is given: `Started`, frames, `Finished`."""
+    """The outputs for a request: `Started`, frames, `Finished`."""
     told = _Told(engine, request)
     async for piece in pieces:
         made = piece.made
@@ -319,7 +333,7 @@ def _lexicon(request: Synthesize) -> Lexicon | None:
 
 
 class _Told:
-    """What one request has been given so far."""
+    """The outputs of one request so far."""
 
     def __init__(self, engine: Synthesizer, request: Synthesize) -> None:
         self.begun = False
@@ -332,7 +346,7 @@ class _Told:
         self._queue_s = 0.0
 
     def begin(self, prepared: Prepared, first: Audio, waited_s: float) -> str:
-        """The plan, and with it the decision whether samples may be skipped."""
+        """The plan, which decides whether samples may be skipped."""
         request = self._request
         self.begun = True
         self._queue_s = waited_s

@@ -72,6 +72,29 @@ async def hear(
     return plan, pcm, finished
 
 
+class Polyglot(ToneSynthesizer):
+    """Knows what it was asked to read; one of its languages cannot be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def prepare(self, utterance: Utterance) -> Prepared:
+        self.read.append(utterance.lang)
+        if utterance.lang == "ja":
+            raise SynthesisError("voice_damaged", "as told")
+        return super().prepare(utterance)
+
+
+async def test_a164_every_language_that_is_here_was_read_once_before_it_is_well() -> None:
+    engine = Polyglot()
+    speaker = Speaker(lambda: engine, InferenceSettings())
+    await speaker.start()
+    assert speaker.unwell() is None
+    assert engine.read == ["en-us", "en-gb", "ja", "en-us"], "the last one is spoken"
+    speaker.close()
+
+
 async def test_a_text_of_several_pieces_arrives_whole(make: Make) -> None:
     speaker, _ = await make()
     plan, pcm, finished = await hear(speaker, ask(LONG))
@@ -289,6 +312,33 @@ async def test_those_of_a_burst_count_while_they_are_prepared(make: Make) -> Non
     assert all(isinstance(error, SynthesisError) and error.code == "busy" for error in refused)
     assert len(refused) in (7, 8), "a second each: two may wait, three when the one is over"
     stop.set()
+    await asyncio.wait({hearing, *burst})
+
+
+async def test_those_of_a_burst_count_as_what_they_turn_out_to_be(make: Make) -> None:
+    """The last request before them was short, so they are taken for short, too, until they are
+    prepared."""
+    speaker, engine = await make(ToneOptions(latency_s=60), max_wait_s=2.5)
+    all_are_there = threading.Event()
+    hearing = asyncio.create_task(hear(speaker, ask()))
+    await eventually(engine.running.is_set, "the engine works")
+    speaker._workers._scheduler._pace._per_size = 0.01
+    prepare = engine.prepare
+
+    def prepared(utterance: Utterance) -> Prepared:
+        all_are_there.wait()
+        return replace(prepare(utterance), sizes=(100,))
+
+    engine.prepare = prepared  # type: ignore[method-assign]
+    burst = [asyncio.create_task(hear(speaker, ask(first=True))) for _ in range(10)]
+    await eventually(lambda: speaker._active == 11, "all were let in")
+    all_are_there.set()
+    await eventually(lambda: sum(task.done() for task in burst) == 7, "who would wait is refused")
+    refused = [task.exception() for task in burst if task.done()]
+    assert all(isinstance(error, SynthesisError) and error.code == "busy" for error in refused)
+    assert speaker._workers._scheduler.waiting == 3, "a second each"
+    for task in (hearing, *burst):
+        task.cancel()
     await asyncio.wait({hearing, *burst})
 
 
