@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from ssl import SSLCertVerificationError
 from typing import TypeVar
 
 from redis import exceptions as redis
@@ -44,6 +45,14 @@ def final(error: Exception) -> FirstwordError | None:
             "busy",
             "the Redis server is full: try again later, or give it more memory",
             retryable=True,
+        )
+    # redis-py raises its own error while it handles that of TLS.
+    if isinstance(error.__context__, SSLCertVerificationError):
+        return FirstwordError(
+            "refused",
+            f"the Redis server's certificate is not trusted ({error.__context__.verify_message}): "
+            "give the URL the name that it is for and, where nobody known vouches for it, "
+            "?ssl_ca_certs=FILE",
         )
     passing = isinstance(error, _AWAY) or str(error).startswith(_PASSING)
     if isinstance(error, redis.ResponseError) and not passing:

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from firstword import server_look
 from firstword.embedded import EmbeddedServer
+from firstword.emulator import certificates
 from firstword.errors import FirstwordError
 from firstword.redis_client import Address
 from firstword.server_check import Facts, findings
@@ -123,6 +124,16 @@ async def test_a_password_that_is_wrong_is_told_at_once(redis_url: str, service:
     assert said.startswith("the Redis server refuses this user: give the right password in the URL")
     assert said.count("\n") == 1
     assert "secret" not in said
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_at_once() -> None:
+    _, context = await asyncio.to_thread(certificates.make, [])
+    server = await asyncio.start_server(lambda _, out: out.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        streams = Streams(f"rediss://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(FirstwordError, match=r"not trusted .*\?ssl_ca_certs=FILE"):
+            await check_server(streams, asyncio.Event())
+        await streams.close()
 
 
 async def test_what_the_url_gets_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import Histogram
 
 from firstword import poison, telemetry
 from tests.observability.promtool import FOLDER, RULES, alerts, program, quicker, rules
@@ -227,6 +228,16 @@ def test_whole_bounds_are_found_however_they_are_written() -> None:
                 assert (sign, bound) == ("=~", f"{whole[1]}([.]0)?"), expr
             else:
                 assert float(bound) % 1, expr
+
+
+@pytest.mark.parametrize(
+    ("alert", "metric"),
+    [("FirstwordSynthesisSlow", telemetry.rtf), ("FirstwordLoopLate", telemetry.loop_late)],
+)
+def test_limits_of_percentiles_are_boundaries(alert: str, metric: Histogram) -> None:
+    """Between two of them a percentile is a guess."""
+    [expr] = [each["expr"] for each in alerts() if each["alert"] == alert]
+    assert float(expr.rpartition(" > ")[2]) in metric._kwargs["buckets"]
 
 
 def test_each_alert_has_its_case() -> None:
