@@ -1,4 +1,4 @@
-"""A caller's turns: written by a token source, published, and heard as events come back."""
+"""A caller's turns: a token source writes them, we publish them, and their events come back."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from services.agent.talk import Talk
 
 
 class CallerGone(Exception):
-    """The caller has hung up: nobody hears what is said."""
+    """The caller has hung up: nobody is listening."""
 
 
 class Outlet(Protocol):
-    """What a caller hears through. Everything raises CallerGone when the caller is gone."""
+    """How a caller gets events. Every method raises CallerGone when the caller is gone."""
 
     async def text(self, turn: str, piece: str, start: int) -> None: ...
     async def event(self, event: Event) -> None: ...
@@ -33,13 +33,13 @@ class Outlet(Protocol):
 
 @dataclass(slots=True)
 class Turn:
-    """A turn that this caller asked for and that is not over."""
+    """A turn that this caller requested and that is not over."""
 
     name: str
     say: Say
     asked_at: float
     after: asyncio.Event | None
-    """Set once the turn that was asked for before this one stands on the stream, or never will."""
+    """Set once the previous turn's first piece is on the stream, or never will be."""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     written: bool = False
     heard: bool = False
@@ -78,11 +78,11 @@ class Conversation:
         return turn
 
     async def write(self, turn: Turn) -> None:
-        """Have the turn written and publish it: as it comes, or in batch mode as a whole.
+        """Have the turn written and publish it: piece by piece, or in batch mode as a whole.
 
         Turns are spoken in the order of their first entries, so each waits for the one before.
-        Raises FirstwordError if it cannot be published, CallerGone as the outlet does.
-        A source that fails is reported to the caller, and what it wrote is spoken.
+        Raises FirstwordError if it cannot be published, CallerGone as the outlet does. If the
+        source fails, the caller is told, and what it wrote is spoken.
         """
         try:
             with tracing.span("firstword.reply"):
@@ -106,7 +106,7 @@ class Conversation:
             await self._session.say(whole, turn=turn.name, manner=manner)
 
     async def follow(self, last: Turn | None = None) -> None:
-        """Hand events to the caller until the session is closed, or the turn `last` is over."""
+        """Pass events to the caller until the session is closed, or the turn `last` is over."""
         while last is None or last.name in self.turns:
             try:
                 async with asyncio.timeout(self._patience_s):
@@ -120,20 +120,20 @@ class Conversation:
 
     @property
     def position(self) -> str:
-        """Where to go on listening after what was handed on."""
+        """The id of the last event that was passed on, to continue listening from."""
         return self._listener.position
 
     def listen_with(self, listener: Listener) -> None:
-        """Follow another listener from now on; nobody may be following meanwhile."""
+        """Follow another listener from now on. Must not be called while `follow` runs."""
         self._listener = listener
 
     def silence(self, name: str | None) -> None:
-        """The caller wants this turn stopped, without a name all it asked for: what is still on
-        its way to a slow caller is not handed on, and what was not published never is."""
+        """The caller wants this turn, or without a name all its turns, stopped: their audio is not
+        passed on any more, and what is not published yet never is."""
         stopped = set(self.turns) if name is None else {name}
         self._silenced |= stopped
         for turn in [self.turns[name] for name in stopped & set(self.turns)]:
-            if not turn.begun.is_set():  # no receipt would name it
+            if not turn.begun.is_set():  # no receipt will name it
                 self._silenced.discard(turn.name)
                 self._talk.memory.unsaid(turn.name)
                 self.end(turn.name, "cancelled")
@@ -162,14 +162,14 @@ class Conversation:
             telemetry.caller_turns.labels(outcome).inc()
 
     async def hang_up(self, *, close: bool) -> None:
-        """The caller has left; `close`: the session was made for it alone."""
+        """The caller has left; `close`: the session was made for this caller alone."""
         await self.leave()
         if close:
             with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
                 await self._session.close()
 
     async def leave(self) -> None:
-        """The caller is gone: stop what it had asked for."""
+        """The caller is gone: cancel its turns."""
         for name in list(self.turns):
             self.end(name, "gone")
             try:
@@ -181,7 +181,7 @@ class Conversation:
                 )
 
     async def _told(self, turn: Turn) -> AsyncGenerator[str, None]:
-        """The source's pieces, each shown to the caller before it is published, until the turn is
+        """The source's pieces, each sent to the caller before it is published, until the turn is
         over."""
         if turn.name not in self.turns:
             return
@@ -223,8 +223,8 @@ class Conversation:
 
 
 def _broken_off(error: Exception, **names: str) -> FirstwordError:
-    """What a caller is told of a model's failure; why it failed is for who runs the agent."""
-    # A library's error may quote the prompt: its kind is all that may be told.
+    """The error for the caller when a model failed; the reason goes to the agent's log."""
+    # A library's error may quote the prompt: only its type may be logged.
     ours = error if isinstance(error, SourceError) else None
     why, code = (ours.message, ours.code) if ours else (type(error).__name__, "other")
     telemetry.logger().warning("source_failed", error=why, code=code, **names)

@@ -1,4 +1,4 @@
-"""What every door does first and last: who asks, from where; and how a refusal looks."""
+"""The middleware of every route: who is asking, from where, and how a refusal looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from services.agent.speech_request import refusal as openai_refusal
 MAX_REQUEST_BYTES: Final = 1_048_576
 RETRY_AFTER_S: Final = 5
 OPENAI: Final = ("/v1/audio/", "/v1/models")
-"""Doors that answer in the shapes of OpenAI's API."""
+"""Paths that answer in the format of OpenAI's API."""
 STATUS: Final = {
     "failed": 500,
     "model_not_found": 404,
@@ -40,7 +40,7 @@ STATUS: Final = {
     **dict.fromkeys(("pronunciation_failed", "text_too_long", "unknown_voice"), 400),
     **dict.fromkeys(("unsupported_lang", "voices_mismatch"), 400),
 }
-"""What a caller got wrong, though another part of the system found it."""
+"""Status by error code, for mistakes of callers that another part of the system found."""
 CALLER: Final = web.RequestKey("caller", Caller)
 ORIGIN: Final = web.RequestKey("origin", str)
 BEGUN: Final = web.RequestKey("begun", bool)
@@ -49,7 +49,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Doors:
-    """Lets callers in, counts what they use, and refuses in words.
+    """Authenticates callers, counts what they use, and refuses with an explanation.
 
     `open_paths` need no token: the page, and what orchestrators ask.
     """
@@ -67,7 +67,7 @@ class Doors:
         self._open_paths = open_paths
 
     def mount(self, app: web.Application) -> None:
-        """Stand before every route of `app`."""
+        """Guard every route of `app`."""
         app.middlewares.append(self._middleware())
         app.on_response_prepare.append(_before_headers)
 
@@ -103,12 +103,12 @@ class Doors:
             except Exception as error:
                 if isinstance(error, ConnectionError) and _is_gone(request):
                     return web.Response(status=499)  # nobody reads it
-                # A fault of ours. The message of an unknown error may hold text: its kind is told.
+                # Our own fault. The message of an unknown error may hold text: log only its type.
                 telemetry.logger().error(
                     "request_failed", error=type(error).__name__, where=where(error)
                 )
                 if request.get(BEGUN) and request.transport is not None:
-                    request.transport.abort()  # a body without its end says it, too
+                    request.transport.abort()  # the body breaks off: all that is left to say
                 return refused(
                     request, FirstwordError("failed", "the agent failed: a fault of ours")
                 )
@@ -127,7 +127,7 @@ class Doors:
 
     @contextmanager
     def using(self, caller: Caller, session: str) -> Iterator[None]:
-        """Count the session as the caller's while inside. Raises AccessError if it is too many."""
+        """Count the session as the caller's while inside. Raises AccessError at too many."""
         self.enter(caller, session)
         try:
             yield
@@ -142,11 +142,11 @@ class Doors:
         self._ledger.leave(caller, session)
 
     def spend(self, caller: Caller, characters: int) -> None:
-        """Take them off the caller's minute. Raises AccessError if there are too few."""
+        """Take them off the caller's quota. Raises AccessError if too few are left."""
         self._ledger.spend(caller, characters, _now())
 
     def charge(self, caller: Caller, characters: int) -> None:
-        """Take off what a model wrote for the caller; the next request waits if it was too much."""
+        """Take off what a model wrote for the caller; after too much its next request waits."""
         self._ledger.charge(caller, characters, _now())
 
 
@@ -155,7 +155,7 @@ def _now() -> float:
 
 
 def refused(request: web.Request, error: FirstwordError) -> web.Response:
-    """An error before the first byte of an answer, as a status and words."""
+    """The response for an error before the first byte of an answer."""
     status, retry_after_s = _status(error)
     telemetry.count_refusal(error.code)
     headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}

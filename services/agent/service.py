@@ -1,4 +1,4 @@
-"""The agent: its doors on one side, a Firstword session for each caller on the other."""
+"""The agent's HTTP server: every route, the page, health. What each route does is in its module."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ PAGE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 OPEN_PATHS = ("/ping", "/livez", "/readyz", "/metrics")
-"""What needs no token: the page, which asks for one, and what orchestrators ask."""
+"""Paths without a token: what orchestrators ask. The page's files are added to them."""
 
 
 class AgentService:
     """Serves callers until told to stop. `make_source` makes the token source of a session.
 
-    `address` is host:port while it serves. Raises FirstwordError if its doors would stand open, or
-    if a setting of theirs is wrong.
+    `address` is host:port while it serves. Raises FirstwordError if it would be open to other
+    machines without tokens, or if a setting about access is wrong.
     """
 
     def __init__(self, settings: AgentSettings, make_source: MakeSource) -> None:
@@ -74,7 +74,7 @@ class AgentService:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; callers who are left then are hung up on."""
+        """Serve until `stop` is set; then hang up on the callers who are left."""
         http = HttpServer(
             self.app(),
             self._settings.http_host,
@@ -129,7 +129,7 @@ class AgentService:
         return web.json_response({"voices": self._voices})
 
     async def _describe(self, _request: web.Request) -> web.Response:
-        """Who answers prompts, and whether with more than the prompt itself."""
+        """Which source answers prompts, and whether with more than the prompt itself."""
         settings = self._settings
         answers = settings.source != SCRIPTED or bool(settings.script)
         return web.json_response({"source": settings.source, "answers": answers})
@@ -152,9 +152,9 @@ def _read_page() -> dict[str, tuple[bytes, str]]:
 
 
 def _known_voices() -> list[dict[str, str]]:
-    """Voices whose files are on this machine, else (voices elsewhere) all that there are.
+    """The voices installed on this machine, without those whose language needs a missing extra.
 
-    Of those on this machine not the ones of a language that needs an extra which is not here.
+    If none is installed here, inference runs elsewhere: then all voices that exist.
     """
     every = assets.voices(os.environ)
     here = [voice for voice in every if voice.installed and why_silent(voice.language) is None]

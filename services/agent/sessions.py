@@ -25,12 +25,12 @@ from services.agent.sse import HEADERS, Lines
 
 PUBLISHERS = 4_096
 IDLE_S = 60.0
-"""For so long after its last request a publisher's session counts as the caller's."""
+"""How long after its last request a publisher's session counts as the caller's."""
 
 
 @dataclass(eq=False)
 class _Publisher:
-    """A session that is published to: one request after the other, and how much may wait."""
+    """A session that is published to: one request at a time, and how much may wait."""
 
     caller: Caller
     room: Room
@@ -41,7 +41,7 @@ class _Publisher:
 
 
 class Sessions:
-    """The doors of sessions. What is numbered by its publisher may be sent again without harm."""
+    """The routes of sessions. A piece with a number may be sent again without harm."""
 
     def __init__(self, firstword: Firstword, settings: AgentSettings, doors: Doors) -> None:
         self._firstword = firstword
@@ -51,7 +51,7 @@ class Sessions:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def stop(self) -> None:
-        """Nobody publishes any more."""
+        """The agent is stopping."""
         if self._sweeping is not None:
             self._sweeping.cancel()
 
@@ -63,7 +63,7 @@ class Sessions:
     # -- listening --------------------------------------------------------------------------------
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """`GET …/events`: the session's events, from now or from an entry on, until it is over."""
+        """`GET …/events`: the session's events, from now or after an entry, until it is closed."""
         caller = request[CALLER]
         full = caller.full(request.match_info["session"])
         from_id = request.headers.get("Last-Event-ID") or request.query.get("from")
@@ -79,7 +79,7 @@ class Sessions:
                         async for heard in listener:
                             await lines.send(event(heard.message, heard.id), heard.id)
                     except FirstwordError as error:
-                        # An empty id: whoever comes back must not ask for this place again.
+                        # An empty id: a reader that reconnects must not ask for this place again.
                         with contextlib.suppress(CallerGone):
                             await lines.send(error_event(error), "")
                     except CallerGone:
@@ -93,7 +93,7 @@ class Sessions:
     # -- publishing -------------------------------------------------------------------------------
 
     async def publish(self, request: web.Request) -> web.Response:
-        """`POST …/text` and its like: 202 and the entry's id; a cancel answers its receipt."""
+        """`POST …/text`, `…/flush` …: 202 and the entry's id; to a cancel, its receipt."""
         caller = request[CALLER]
         shown = request.match_info["session"]
         full = caller.full(shown)
@@ -104,7 +104,7 @@ class Sessions:
             session = self._firstword.session(full)
             receipt = await session.cancel(asked.turn, asked.played)
             told = event(receipt, "")
-            del told["id"]  # where it stands, listeners know
+            del told["id"]  # only listeners need it
             return web.json_response(told)
         publisher = self._publisher(caller, full)
         publisher.requests += 1
@@ -126,7 +126,7 @@ class Sessions:
             publisher.last_id = await self._once(part)
 
     async def _once(self, message: Published) -> str:
-        """What has a number may be repeated where no reply came; what has none may not."""
+        """Publish; if no reply comes, retry a numbered piece, but not one without a number."""
         streams = self._firstword.streams
         if getattr(message, "seq", 0) is not None:
             return await server_errors.insist(lambda: self._publish(message), streams.url)
@@ -179,8 +179,8 @@ class Sessions:
 
 
 def _parts(message: m.Text) -> list[Published]:
-    """One entry each. What is numbered must be one entry, since the next number is its publisher's
-    to give."""
+    """The message as one or more entries. A numbered one must be one entry, since its publisher
+    numbers the next."""
     texts = split(message.text)
     if len(texts) == 1:
         return [message]

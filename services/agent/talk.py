@@ -1,4 +1,4 @@
-"""A session as its token source knows it: who answers, what was said, and one reply at a time."""
+"""A session's token source: who answers, the conversation so far, and one reply at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MakeSource = Callable[[], TokenSource]
 
 
 class Talk:
-    """One session. `memory` is fed the session's events by whoever hears them."""
+    """One session. Whoever listens to its events feeds them to `memory`."""
 
     def __init__(
         self, session: str, source: TokenSource, limits: MemoryLimits, patience_s: float | None
@@ -33,16 +33,16 @@ class Talk:
     async def write(
         self, turn: str, say: Say, after: asyncio.Event | None
     ) -> AsyncGenerator[str, None]:
-        """The turn, piece by piece, remembered as it comes.
+        """Write the turn, piece by piece, and remember it.
 
-        Prompts are answered one after the other, so that each answer knows those before: a turn
-        that comes `after` another waits for its begin, then for its end. Raises what the source
-        raises. Closing it ends it between two pieces, `stop` at once.
+        Prompts are answered one after the other, so that each answer knows the ones before: a turn
+        `after` another waits until that has begun, then until it is written. Raises what the source
+        raises. Closing the iterator ends it between two pieces, `stop` at once.
         """
         writing = self._writing[turn] = _Writing()
         try:
             if say.is_prompt and after is not None:
-                await after.wait()  # before the lock: who holds it never waits for us
+                await after.wait()  # before the lock, whose holder never waits for us
             async with self._order if say.is_prompt else nullcontext():
                 if writing.stopped:
                     return
@@ -50,11 +50,11 @@ class Talk:
                     async for piece in pieces:
                         yield piece
         finally:
-            if self._writing.get(turn) is writing:  # two callers may name their turns alike
+            if self._writing.get(turn) is writing:  # two callers may use the same turn name
                 del self._writing[turn]
 
     def stop(self, turn: str) -> None:
-        """Nobody wants the rest of this turn: if it is being written, its source is closed now."""
+        """Nobody wants the rest of this turn: if it is being written, close its source now."""
         if turn in self._writing:
             self._writing[turn].stop()
 
@@ -88,7 +88,7 @@ class _Writing:
         self._waiting: asyncio.Timeout | None = None
 
     async def next(self, pieces: AsyncIterator[str], patience_s: float | None) -> str | None:
-        """The next piece; None at the end, and once it is stopped. Raises SourceError."""
+        """The next piece; None at the end, and once stopped. Raises SourceError."""
         if self.stopped:
             return None
         try:
@@ -112,7 +112,7 @@ class _Writing:
 
 
 class Talks:
-    """The talks of all sessions; beyond `sessions` those unused for longest are forgotten.
+    """The talks of all sessions; of more than `sessions` the least recently used are forgotten.
 
     `make` makes a session's token source. `patience_s`: how long a model may write nothing.
     """
@@ -127,7 +127,7 @@ class Talks:
         self._talks: OrderedDict[str, Talk] = OrderedDict()
 
     def of(self, session: str) -> Talk:
-        """The talk of this session, from now on the one used last."""
+        """The talk of this session, which counts as used now."""
         talk = self._talks.get(session)
         if talk is None:
             talk = Talk(session, self._make(), self._limits, self._patience_s)
