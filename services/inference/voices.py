@@ -69,7 +69,11 @@ def parse(voice: str) -> Blend:
     if len(parts) > MAX_BLENDED:
         raise SynthesisError("bad_voice", f"at most {MAX_BLENDED} voices can be mixed")
     for part in parts:
-        name, colon, weight = part.strip().partition(":")
+        name, colon, weight = part.partition(":")
+        name = name.strip()
+        if not name:
+            message = "every part of a mixture must name a voice: `af_heart:2+af_bella:1`"
+            raise SynthesisError("bad_voice", message)
         shares[name] = shares.get(name, 0.0) + (_weight(weight) if colon else 1.0)
     total = sum(shares.values())
     return tuple((name, share / total) for name, share in shares.items())
