@@ -1,8 +1,8 @@
 """Who may come in, from where, and how much of it: decisions only, no socket, no clock.
 
-A caller is known by a bearer token; the agent holds but the tokens' hashes. Each token has sessions
-of its own (`Caller.full`), so that nobody can hear or interrupt another's. Without tokens there is
-one caller, everyone on this machine.
+A caller is known by a bearer token; the agent holds only the tokens' hashes. Each token has its own
+sessions (`Caller.full`), so that nobody can hear or interrupt another's. Without tokens there is
+one caller: everyone on this machine.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from firstword.errors import FirstwordError
 from services.agent.core import RequestError, check_label
 
 PROTOCOL = "firstword"
-"""The WebSocket subprotocol that is agreed on, where a client offers one."""
+"""The WebSocket subprotocol that is selected if a client offers any."""
 BEARER_PROTOCOL = "firstword.bearer."
-"""Before the token, as one more offered subprotocol: browsers can send no header."""
+"""Prefix of the token as a second offered subprotocol: browsers cannot set headers."""
 
 ALLOWED_METHODS = "GET, POST, OPTIONS"
 ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID"
@@ -38,7 +38,7 @@ _MINUTE_S = 60.0
 class AccessError(RequestError):
     """A caller, or a start, that cannot be let in.
 
-    `status` is HTTP's word for it; after `retry_after_s` it may be let in, if that is known.
+    `status` is the HTTP status; `retry_after_s`: when it may be let in, if that is known.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; the empty name is everyone where there are no tokens."""
+    """Who is asking; without tokens everyone, whose name is empty."""
 
     name: str = ""
 
     def full(self, session: str) -> str:
-        """The name that the caller's session has on the server. Raises RequestError."""
+        """The name on the server of what the caller calls `session`. Raises RequestError."""
         return check_label(f"{self.name}:{session}" if self.name else session)
 
     def own(self, full: str) -> str:
-        """The caller's name for it."""
+        """The caller's name for a session on the server."""
         return full.removeprefix(f"{self.name}:") if self.name else full
 
 
@@ -105,7 +105,7 @@ def presented(authorization: str | None, protocols: Iterable[str] = ()) -> str |
 
 
 def identify(secret: str | None, tokens: Iterable[Token]) -> Caller:
-    """Whose token this is; takes as long for each. Raises AccessError, status 401."""
+    """Whose token this is, in constant time. Raises AccessError, status 401."""
     digest = hashlib.sha256((secret or "").encode("utf-8", "surrogateescape")).digest()
     found: Caller | None = None
     for token in tokens:
@@ -121,7 +121,7 @@ def identify(secret: str | None, tokens: Iterable[Token]) -> Caller:
 
 
 def check_exposure(host: str, tokens: Iterable[Token]) -> None:
-    """Raises AccessError if `host` can be reached from elsewhere and no token is asked for."""
+    """Raises AccessError if `host` can be reached from other machines and there are no tokens."""
     if not is_loopback(host) and not any(True for _ in tokens):
         raise AccessError(
             "no_tokens",
@@ -142,7 +142,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_host(header: str | None) -> None:
-    """Where no token is asked for, a browser must mean this machine: another name that leads here
+    """Without tokens, a browser's `Host` must mean this machine: another name that resolves to it
     (DNS rebinding) would let any page in. Raises AccessError."""
     try:
         host = urlsplit(f"//{header or ''}").hostname or ""
@@ -156,12 +156,12 @@ def check_host(header: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Pages of which sites may ask, beside our own: `https://app.example`, exactly."""
+    """The origins of other sites whose pages may use the agent: `https://app.example`, exactly."""
 
     allowed: frozenset[str] = frozenset()
 
     def is_other(self, origin: str | None, host: str | None) -> bool:
-        """Whether this is an allowed page of another site, which must be told that it is allowed.
+        """Whether this is an allowed origin of another site, which then needs CORS headers.
 
         Raises AccessError if it is not.
         """
@@ -183,7 +183,7 @@ class Origins:
 
 
 def read_origins(setting: str) -> Origins:
-    """Origins with commas between. Raises AccessError."""
+    """Origins, separated by commas. Raises AccessError."""
     found = [entry.strip() for entry in setting.split(",") if entry.strip()]
     for entry in found:
         try:
@@ -200,7 +200,7 @@ def read_origins(setting: str) -> Origins:
 
 
 def cors_headers(origin: str) -> dict[str, str]:
-    """What an allowed page of another site must find in every answer."""
+    """The headers that an allowed page of another site needs in every response."""
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Expose-Headers": EXPOSED_HEADERS,
@@ -209,7 +209,7 @@ def cors_headers(origin: str) -> dict[str, str]:
 
 
 def preflight_headers(origin: str) -> dict[str, str]:
-    """What its browser asks for beforehand."""
+    """The headers that its browser's preflight request needs."""
     return {
         **cors_headers(origin),
         "Access-Control-Allow-Methods": ALLOWED_METHODS,
@@ -223,7 +223,7 @@ def preflight_headers(origin: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What each token may have at once, and a minute; 0 is without a limit."""
+    """What each token may have at once, and per minute; 0: no limit."""
 
     sessions: int = 0
     characters_per_minute: int = 0
@@ -237,15 +237,15 @@ class _Account:
 
 
 class Ledger:
-    """What every caller has open and has used. `now` is any clock in seconds that only goes on."""
+    """What every caller has open and has used. `now`: any monotonic clock, in seconds."""
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
         self._accounts: dict[str, _Account] = {}
 
     def enter(self, caller: Caller, session: str, now: float) -> None:
-        """Count one more use of this session; raises AccessError, status 429, if it is one too
-        many. What is entered is left once."""
+        """Count one more use of this session, until `leave`; raises AccessError, status 429, if
+        that is one session too many."""
         account = self._account(caller, now)
         limit = self._quota.sessions
         if limit and caller.name and session not in account.sessions:
@@ -259,20 +259,20 @@ class Ledger:
         account.sessions[session] += 1
 
     def leave(self, caller: Caller, session: str) -> None:
-        """One use less."""
+        """Count one use less."""
         sessions = self._accounts[caller.name].sessions
         sessions[session] -= 1
         if not sessions[session]:
             del sessions[session]
 
     def open_sessions(self, caller: Caller) -> int:
-        """How many different sessions the caller has now."""
+        """How many sessions the caller has now."""
         account = self._accounts.get(caller.name)
         return 0 if account is None else len(account.sessions)
 
     def spend(self, caller: Caller, characters: int, now: float) -> None:
-        """Take characters off this minute's; raises AccessError, status 429, if there are too
-        few, and takes none then."""
+        """Take characters off the quota; if too few are left, take none and raise AccessError,
+        status 429."""
         limit = self._quota.characters_per_minute
         account = self._account(caller, now)
         if not limit or not caller.name:
@@ -294,7 +294,7 @@ class Ledger:
         account.balance -= characters
 
     def charge(self, caller: Caller, characters: int, now: float) -> None:
-        """Take off what was written meanwhile: it may be more than there is, and is waited for."""
+        """Take off what was written meanwhile. It may exceed the quota: later requests wait."""
         self._account(caller, now).balance -= characters
 
     def _account(self, caller: Caller, now: float) -> _Account:
@@ -310,7 +310,7 @@ class Ledger:
 
 
 class Patience:
-    """Whether a listener takes nothing any more: told, time after time, what waits for it."""
+    """Whether a listener has stopped reading, judged by repeated looks at what waits for it."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -318,7 +318,7 @@ class Patience:
         self._held = 0
 
     def is_over(self, now: float, *, waiting: bool, held: int) -> bool:
-        """`waiting`: something could not be handed on; `held`: bytes that it has not taken."""
+        """`waiting`: a write is blocked; `held`: bytes that it has not read."""
         if not waiting or self._since is None or held < self._held:
             self._since = now if waiting else None
         self._held = held

@@ -1,7 +1,7 @@
 """The agent in Bedrock AgentCore's runtime: `python -m services.agent.agentcore`.
 
-The runtime's server asks `invoke` on an event loop in a thread of its own, so that a busy agent
-never keeps `/ping` waiting. All that belongs to a loop is made in that one, at the first
+The runtime's server calls `invoke` on an event loop in a thread of its own, so that a busy agent
+never delays `/ping`. Everything that belongs to a loop is created in that one, at the first
 invocation.
 """
 
@@ -35,7 +35,7 @@ NAME = "agentcore"
 WRITES_AHEAD = 64
 FAREWELL_S = 8.0
 GRACE_S = 8
-"""So long may an answer go on after SIGTERM."""
+"""How long an answer may go on after SIGTERM."""
 
 Choose = Callable[[AgentSettings], AbstractAsyncContextManager[MakeSource]]
 
@@ -70,10 +70,10 @@ class RuntimeAgent:
     async def _body(
         self, say: Say, session: str | None, loop: asyncio.AbstractEventLoop
     ) -> AsyncIterator[bytes]:
-        """In the server's own loop, which notices when the caller hangs up.
+        """Runs in the server's own loop, which notices when the caller hangs up.
 
-        A generator of events would be read by a thread that notices nothing while it waits, and of
-        such threads there are 40.
+        A generator of events would be read by one of 40 threads, which notice nothing while they
+        wait.
         """
         pipe = _Pipe()
         speaking = asyncio.run_coroutine_threadsafe(self._speak(say, session, pipe), loop)
@@ -133,7 +133,7 @@ class RuntimeAgent:
             return self._parts
 
     async def close(self) -> None:
-        """Cut what is being said, see to it that it is cancelled, and let go of everything."""
+        """Break off the running answers, cancel their turns, and free everything."""
         for task in self._speaking:
             task.cancel()
         for tasks in (self._speaking, self._farewells):

@@ -1,4 +1,4 @@
-"""Requests of publishers that have no Redis: what stands in them, as messages of the stream."""
+"""Requests of publishers without Redis, read as stream messages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Published = m.Open | m.Text | m.Flush | m.End | m.Close
 
 
 def read(kind: str, body: bytes, session: str, limits: Limits) -> list[Published] | m.Cancel:
-    """What the body of `POST /v1/sessions/{id}/KIND` asks for, in order. Raises RequestError.
+    """The messages in the body of `POST /v1/sessions/{id}/KIND`, in order. Raises RequestError.
 
-    An empty body is an object without fields. `text` may carry its turn's end: two messages then.
+    An empty body is an object without fields. `text` with `end` gives two messages.
     """
     given = json_object(body) if body.strip() else {}
     match kind:
@@ -80,7 +80,7 @@ def _text(given: Mapping[str, Any], session: str, limits: Limits) -> list[Publis
 
 
 def _place(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn, and number in it; a number without a turn would mean nothing."""
+    """The turn, and the number in it; a number needs a turn."""
     place = {"turn": label(given, "turn"), "seq": given.get("seq"), "again": given.get("again")}
     for name in ("seq", "again"):
         if place[name] is not None and not is_count(place[name]):

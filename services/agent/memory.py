@@ -1,8 +1,8 @@
-"""What was said in one session, as a model is told it: bounded, and only what was heard.
+"""One session's conversation for its model: bounded, and only what was heard.
 
-A listener who breaks in has not heard all that was written, and a model that believes otherwise
-goes on from words nobody knows. So the receipt of a cancel takes back what was not heard. Pure: the
-session's events in, messages out.
+A listener who barges in has not heard all that was written, and a model that believes otherwise
+goes on from words that nobody heard. So the receipt of a cancel takes back what was not heard.
+Pure: the session's events in, messages out.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from firstword import messages as m
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
 UNASKED: Final = "(The conversation begins.)"
-"""Stands before an agent's first words where nobody had asked: models want a question first."""
-_SEGMENTS_KEPT = 16  # that sound and are not over: there is one, after a loss a few
+"""Precedes an agent's first words if nobody had asked: models want a user's message first."""
+_SEGMENTS_KEPT = 16  # that have begun and not ended: normally one, after a loss a few
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said; `role` is user or assistant."""
+    """One side's words; `role` is user or assistant."""
 
     role: str
     text: str
@@ -29,7 +29,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """How much a model is told: messages of both sides, and their characters together."""
+    """How much a model is told: messages of both sides, and their total characters."""
 
     messages: int
     characters: int
@@ -42,7 +42,7 @@ class _Exchange:
     sent: int = 0
     """Characters of the reply whose segments were spoken to their end."""
     sounding: dict[int, int] = field(default_factory=dict)
-    """Where the segments end that sound now, by number."""
+    """The ends of the segments that have begun and not ended, by number."""
 
     def count(self) -> int:
         return bool(self.prompt) + bool(self.reply)
@@ -52,31 +52,31 @@ class _Exchange:
 
 
 class Memory:
-    """The turns of a session, oldest first. The newest is always there, the oldest go first."""
+    """The turns of a session, oldest first. The oldest are dropped first, the newest never."""
 
     def __init__(self, limits: MemoryLimits) -> None:
         self._limits = limits
         self._turns: dict[str, _Exchange] = {}
 
     def ask(self, turn: str, prompt: str = "") -> None:
-        """A turn begins: it answers `prompt`, or nobody asked."""
+        """A turn begins: it answers `prompt`; an empty one means that nobody asked."""
         self._turns.pop(turn, None)
         self._turns[turn] = _Exchange(prompt)
         self._bound()
 
     def write(self, turn: str, piece: str) -> None:
-        """The reply goes on. What is forgotten already stays so."""
+        """The reply goes on, unless its turn is forgotten already."""
         exchange = self._turns.get(turn)
         if exchange is not None:
             exchange.reply = (exchange.reply + piece)[: self._limits.characters]
             self._bound()
 
     def unsaid(self, turn: str) -> None:
-        """Nothing of this turn was or will be published."""
+        """Forget a turn of which nothing was or will be published."""
         self._shorten(turn, "")
 
     def take(self, message: m.Audio) -> None:
-        """An event of the session: how far a turn was spoken, and what of it was heard."""
+        """Take an event of the session: how far a turn was spoken, or what of it was heard."""
         match message:
             case m.SegmentStarted(turn=turn) if turn in self._turns:
                 sounding = self._turns[turn].sounding
@@ -94,9 +94,9 @@ class Memory:
                 pass
 
     def messages(self, turn: str) -> tuple[Message, ...]:
-        """What the model is told to answer in this turn: its prompt is the last.
+        """The conversation for answering this turn, its prompt last.
 
-        The sides alternate and a user begins, as models want it.
+        The sides alternate and the user begins, as models require.
         """
         said: list[Message] = []
         for name, exchange in self._turns.items():

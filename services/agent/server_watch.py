@@ -1,5 +1,5 @@
-"""Whether the Redis server answers, and takes what callers say: for `/readyz`, and so that callers
-need not wait to be told."""
+"""Whether the Redis server answers and accepts text: for `/readyz`, and so that callers are refused
+at once rather than after a timeout."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from firstword import server_errors
 from firstword.client import Firstword
 
 LOOK_S: Final = 2.0
-"""Between two looks."""
+"""Seconds between two checks."""
 ANSWER_S: Final = 1.0
-"""So long a server that did not answer last time is given, while a caller waits."""
+"""How long a caller waits for a server that did not answer the last check."""
 
 FULL: Final = (
     "the server has used up its memory: it takes no text, and callers get `busy`. Give it more: "
@@ -28,10 +28,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ServerWatch:
-    """Asks the server every two seconds; `problem` says why it is no use now, None when it is.
+    """Checks the server every two seconds; `problem` says why it cannot be used; None if it can.
 
-    `full` says why it takes no text. Then callers are refused by what they want to write: one who
-    only listens is served, and the next who writes may find room.
+    `full` says why it takes no text; None if it does. A full server does not block callers here:
+    listeners are served, and a write fails by itself, or finds room again.
     """
 
     def __init__(self, firstword: Firstword) -> None:
@@ -54,13 +54,13 @@ class ServerWatch:
                 self._looking.cancel()
 
     async def look(self) -> None:
-        """Ask once, however long that takes: some seconds where nothing answers at all."""
+        """Check once; takes some seconds if nothing answers at all."""
         await asyncio.wait({self._look()})
 
     async def need(self) -> None:
         """Raises FirstwordError if the server did not answer last time, nor does within a second.
 
-        One that answers is left to whoever calls it: what fails then may be tried for longer.
+        If it answers, the request goes on, and may retry for longer what fails then.
         """
         if self.problem is None:
             return
@@ -71,8 +71,8 @@ class ServerWatch:
             )
 
     def middleware(self) -> Any:
-        """Stands before the doors that need the server. A caller who comes back to its line has
-        one that waits for the server, too."""
+        """Guards the routes that need the server. A caller who returns to its line is let through:
+        the line itself waits for the server."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -83,13 +83,13 @@ class ServerWatch:
         return guard
 
     async def _look_at_memory(self) -> None:
-        # Of a cluster it asks all nodes: one that is away is no reason to refuse callers.
+        # In a cluster this asks all nodes: one that is away is no reason to refuse callers.
         with contextlib.suppress(Exception):
             takes_none = await self._firstword.streams.refuses_text()
             self.full = FULL if takes_none else None
 
     def _look(self) -> asyncio.Task[None]:
-        """The look that is under way, else a new one."""
+        """The check that is under way, else a new one."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._ask())
         return self._looking

@@ -1,4 +1,4 @@
-"""Listeners that take nothing: waited for, then cut off, so that none holds memory for ever."""
+"""Listeners that stop reading: waited for, then cut off, so that none holds memory for ever."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from firstword import telemetry
 from services.agent.access import TOO_SLOW, Patience
 
 LOOKS = 8
-"""So often one is looked at in the time that it has."""
+"""How often a listener is looked at within the time that it has."""
 FAREWELL_S = 1.0
 
 
 class Watched:
-    """What is written to one listener. Whoever writes does it inside `writing()`."""
+    """Watches the writes to one listener. Every write happens inside `writing()`."""
 
     def __init__(self) -> None:
         self._writes = 0
@@ -37,9 +37,9 @@ class Watched:
         door: str,
         farewell: Callable[[], Awaitable[object]],
     ) -> AsyncIterator[None]:
-        """While inside, cut the line of a listener that takes nothing for `seconds`.
+        """While inside, cut off a listener that takes nothing for `seconds`.
 
-        `farewell` tells it why, in case that it still reads; it has a second for that.
+        `farewell` tells it why, in case it still reads, and has a second for that.
         """
         watching = asyncio.create_task(self._watch(transport, seconds, door, farewell))
         try:

@@ -1,4 +1,4 @@
-"""Where an agent's words come from. One file per real source; this is what they all are."""
+"""Where an agent's words come from: the interface of all token sources. Each has its own file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from services.agent.memory import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One reply that is wanted.
+    """A request for one reply.
 
-    `messages`: what was said in the session before, as far as it is remembered, and the prompt as
-    the last; sides alternate. `tokens_per_second` is for sources that have no pace of their own.
+    `messages`: the conversation so far, as far as it is remembered, with the prompt last; the sides
+    alternate. `tokens_per_second` is for sources without a pace of their own.
     """
 
     text: str
@@ -26,16 +26,16 @@ class Ask:
 
 
 class TokenSource(Protocol):
-    """Writes the replies of one session, piece by piece, as they are thought of; one at a time."""
+    """Writes the replies of one session, one at a time, each piece by piece as it is generated."""
 
     def stream(self, ask: Ask) -> AsyncGenerator[str, None]:
-        """The reply: what is to be spoken of it, so neither tool calls nor reasoning.
+        """The words of the reply to be spoken: neither tool calls nor reasoning.
 
-        Closing it stops the writing. Raises SourceError, after what was written, or what
+        Closing the iterator stops the model. Raises SourceError, after what was written, or what
         the model's own library raises.
         """
         ...
 
 
 class SourceError(FirstwordError):
-    """A model failed. The message is for who runs the agent; no word of a conversation is in it."""
+    """A model failed. The message is for the operator, and holds no word of a conversation."""

@@ -18,9 +18,9 @@ from services.agent.talk import MakeSource
 
 @asynccontextmanager
 async def chosen(settings: AgentSettings) -> AsyncIterator[MakeSource]:
-    """What makes a session's token source, for as long as it is used, in this event loop.
+    """While inside, a function that makes a session's token source, for this event loop.
 
-    Raises SettingsError where what the source needs is not there.
+    Raises SettingsError if what the source needs is missing.
     """
     match settings.source:
         case "openai":

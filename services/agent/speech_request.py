@@ -1,4 +1,4 @@
-"""`POST /v1/audio/speech` as data: what is asked for, in OpenAI's words, and the turn's sound."""
+"""`POST /v1/audio/speech` as data: requests and responses in OpenAI's format, a turn's audio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS: Final = {
     "wav": "wav",
     "pcm": "pcm",
 }
-"""OpenAI's names of formats, and ours: a file `.aac` is bare frames there."""
+"""OpenAI's names of formats, and ours: its `aac` is a file of bare frames."""
 
 VOICES: Final = {
     "alloy": "af_alloy",
@@ -40,7 +40,7 @@ VOICES: Final = {
     "shimmer": "af_sky",
     "verse": "am_puck",
 }
-"""OpenAI's names of voices, and those of ours that stand in for them."""
+"""OpenAI's names of voices, and our voices for them."""
 
 STREAM_FORMATS: Final = ("audio", "sse")
 
@@ -58,10 +58,10 @@ class Speech:
 
 
 def parse_speech(body: bytes, limits: Limits, installed: Collection[str], default: str) -> Speech:
-    """The body of a request; raises RequestError. `installed`: the voices that are known to be, of
-    which `default` is one.
+    """The body of a request; raises RequestError. `installed`: the voices known to be installed,
+    including `default`.
 
-    `model` and `instructions` are taken and change nothing: there is one model, and it takes none.
+    `model` and `instructions` are ignored: there is one model, and it takes no instructions.
     """
     given = json_object(body)
     form = given.get("response_format") or "mp3"
@@ -81,8 +81,8 @@ def parse_speech(body: bytes, limits: Limits, installed: Collection[str], defaul
 
 
 def _voice(given: Mapping[str, Any], installed: Collection[str], default: str) -> str | None:
-    """Names that are not OpenAI's are ours. For a voice of OpenAI's the default stands in where the
-    one that is meant is not installed."""
+    """The voice to speak with: ours by its own name, or our voice for one of OpenAI's; the default
+    if the latter is not installed."""
     asked = given.get("voice")
     if isinstance(asked, dict):  # OpenAI's own shape for voices of one's own: {"id": …}
         asked = asked.get("id")
@@ -98,7 +98,7 @@ class SpokenError(FirstwordError):
 
 
 class Spoken:
-    """The sound of one turn as it comes, each sample once: what has left cannot be taken back."""
+    """The audio of one turn as it comes, each sample once: what was sent cannot be taken back."""
 
     def __init__(self, turn: str) -> None:
         self.over = False
@@ -108,7 +108,7 @@ class Spoken:
         self._sent: dict[int, int] = {}  # bytes of the segment at each place
 
     def feed(self, message: m.Audio) -> bytes:
-        """What this event adds to the sound. Raises SpokenError where something is missing."""
+        """What this event adds to the audio. Raises SpokenError if something is missing."""
         match message:
             case m.SegmentStarted() if message.turn == self._turn:
                 self._places[message.n] = message.start
@@ -134,7 +134,7 @@ class Spoken:
         return b""
 
     def _chunk(self, chunk: m.AudioChunk) -> bytes:
-        """What is new of it: a segment that is made anew goes on where the old one was."""
+        """What is new in a chunk: a restarted segment continues where it had been."""
         place = self._places.get(chunk.n, -1)
         sent = self._sent.get(place, 0)
         start = chunk.offset * SAMPLE_BYTES
@@ -153,23 +153,23 @@ def delta(data: bytes) -> dict[str, Any]:
 
 
 def done(characters: int, samples: int) -> dict[str, Any]:
-    """The end of the file. What OpenAI counts in tokens is characters in and samples out here."""
+    """The end of the file. OpenAI counts tokens; here it is characters in and samples out."""
     usage = {"input_tokens": characters, "output_tokens": samples}
     return {"type": "speech.audio.done", "usage": {**usage, "total_tokens": characters + samples}}
 
 
 def refusal(error: FirstwordError, status: int) -> dict[str, Any]:
-    """An error as OpenAI's clients read it."""
+    """An error in OpenAI's format."""
     kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
     told = {"message": error.message, "type": kind, "code": error.code, "param": None}
     return {"error": told}
 
 
 def models() -> dict[str, Any]:
-    """What `GET /v1/models` lists."""
+    """The answer to `GET /v1/models`."""
     return {"object": "list", "data": [model()]}
 
 
 def model() -> dict[str, Any]:
-    """The one model that there is."""
+    """The only model."""
     return {"id": MODEL, "object": "model", "created": 0, "owned_by": "firstword"}

@@ -18,9 +18,9 @@ from services.agent.slow import Watched
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache",
-    "X-Accel-Buffering": "no",  # a proxy that collects the stream would undo what we are for
+    "X-Accel-Buffering": "no",  # a proxy must not buffer the stream
 }
-KEEPALIVE_S = 15.0  # what is silent for a minute is cut by many a load balancer
+KEEPALIVE_S = 15.0  # many load balancers cut a connection that is silent for a minute
 
 
 class Body(Protocol):
@@ -30,19 +30,19 @@ class Body(Protocol):
 
 
 class Lines:
-    """The lines of one response, each block whole. Everything raises CallerGone."""
+    """Writes one response, event by event. Every method raises CallerGone."""
 
     def __init__(self, response: Body) -> None:
         self._response = response
         self._watched = Watched()
 
     async def send(self, event: dict[str, Any], entry_id: str | None = None) -> None:
-        """An event; `entry_id` is what `Last-Event-ID` says when the reader comes back."""
+        """Send an event; `entry_id` is its `Last-Event-ID` for a reader that reconnects."""
         where = "" if entry_id is None else f"id: {entry_id}\n"
         await self.write(f"{where}data: {json.dumps(event)}\n\n".encode())
 
     async def keep_alive(self) -> None:
-        """Send a comment now and then; never returns."""
+        """Send a comment every KEEPALIVE_S; never returns."""
         while True:
             await asyncio.sleep(KEEPALIVE_S)
             await self.write(b": still here\n\n")
@@ -55,7 +55,7 @@ class Lines:
         *,
         say_why: bool = True,
     ) -> AbstractAsyncContextManager[None]:
-        """While inside, a reader who takes nothing for so long is cut off."""
+        """While inside, cut off a reader that takes nothing for `seconds`."""
 
         async def farewell() -> None:
             if say_why:
@@ -64,7 +64,7 @@ class Lines:
         return self._watched.patient(transport, seconds, door, farewell)
 
     async def write(self, data: bytes) -> None:
-        """Something that is no event."""
+        """Write bytes as they are."""
         try:
             with self._watched.writing():
                 await self._response.write(data)
@@ -77,18 +77,18 @@ class SseOutlet:
 
     def __init__(self, response: Body) -> None:
         self.charge: Callable[[str, int], None] = lambda _turn, _characters: None
-        """Told of every piece that is written."""
+        """Called for every piece that is written."""
         self._lines = Lines(response)
         self._turn = SseTurn("")
 
     def patient(
         self, transport: asyncio.Transport | None, seconds: float
     ) -> AbstractAsyncContextManager[None]:
-        """While inside, a caller who takes nothing for so long is cut off."""
+        """While inside, cut off a caller that takes nothing for `seconds`."""
         return self._lines.patient(transport, seconds, "sse")
 
     async def start(self, session: str, turn: str, mode: str) -> None:
-        """Begin to tell of this turn."""
+        """Begin this turn for the caller."""
         self._turn = SseTurn(turn)
         await self._send(agent_start(session, turn, mode))
 
@@ -111,7 +111,7 @@ class SseOutlet:
                 await self._send(event)
 
     async def keep_alive(self) -> None:
-        """Send a comment now and then, however long there is nothing to tell; never returns."""
+        """Send comments while there is nothing else to send; never returns."""
         await self._lines.keep_alive()
 
     async def _send(self, event: dict[str, Any]) -> None:
@@ -121,10 +121,10 @@ class SseOutlet:
 async def speak(
     session: Session, conversation: Conversation, outlet: SseOutlet, say: Say, shown: str
 ) -> None:
-    """Have one turn written and hand it to the caller until it is over.
+    """Have one turn written and send its events to the caller until it is over.
 
-    `shown` is what the caller calls the session. Raises CallerGone. What goes wrong otherwise is
-    told to the caller.
+    `shown` is the caller's name for the session. Raises CallerGone; any other failure is sent to
+    the caller.
     """
     turn = conversation.begin(say)
     await outlet.start(shown, turn.name, say.mode)

@@ -1,7 +1,7 @@
 """Reasoning that a model writes into its answer, between tags, is not spoken. Pure.
 
-Servers that know their model hand its reasoning over apart from its answer; others pass on what it
-wrote, a tag at the very beginning, and all up to the closing one is for nobody's ears.
+Servers that know their model return its reasoning apart from its answer. Others pass on what it
+wrote: a tag at the very beginning, and everything up to the closing tag is reasoning.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 class Thoughts:
-    """Takes an answer's pieces, however it is cut, and gives back what is to be spoken of them."""
+    """Takes an answer's pieces, cut anywhere, and returns what of them is to be spoken."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -18,12 +18,12 @@ class Thoughts:
         self._take = self._begin
 
     def feed(self, piece: str) -> str:
-        """What can be said now."""
+        """What can be spoken now."""
         self._held += piece
         return self._take()
 
     def end(self) -> str:
-        """The answer is over: what was held back because it might have become a tag."""
+        """The answer is over: what was held back in case it became a tag."""
         return self._held if self._take == self._begin else ""
 
     def _begin(self) -> str:
@@ -46,7 +46,7 @@ class Thoughts:
         return self._take()
 
     def _wake(self) -> str:
-        """The answer proper does not begin with the space after the thoughts."""
+        """The answer does not begin with the white space after the reasoning."""
         self._held = self._held.lstrip()
         if self._held:
             self._take = self._say

@@ -1,7 +1,7 @@
 """`WS /ws`: a conversation. Text frames carry JSON events both ways, binary frames audio.
 
-A `Line` outlives its socket: when the network drops it, the caller's turns go on, and whoever comes
-back is connected to the same line.
+A `Line` outlives its socket: if the network drops the socket, the caller's turns go on, and a
+caller that comes back is connected to the same line.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from services.agent.slow import Watched
 
 ERRORS_KEPT: Final = 32
 ERRORS_KEPT_S: Final = 60.0
-"""Errors of the agent's own are told again to who comes back: nobody knows what a line that broke
-has carried, and they stand nowhere else."""
+"""The agent's own errors are sent again to a caller that comes back: nobody knows what the broken
+socket delivered, and they are not on the session's stream."""
 
 
 class WebSocketOutlet:
@@ -45,7 +45,7 @@ class WebSocketOutlet:
     def __init__(self) -> None:
         self.watched = Watched()
         self.charge: Callable[[str, int], None] = lambda _turn, _characters: None
-        """Told of every piece that is written."""
+        """Called for every piece that is written."""
         self._socket: web.WebSocketResponse | None = None
         self._order = asyncio.Lock()
         self._errors: deque[tuple[float, dict[str, Any]]] = deque(maxlen=ERRORS_KEPT)
@@ -54,7 +54,7 @@ class WebSocketOutlet:
         self._socket = socket
 
     def disconnect(self) -> None:
-        """From now on nothing is sent: text and errors will be told again."""
+        """Send nothing from now on: text and errors are sent again on return."""
         self._socket = None
 
     async def text(self, turn: str, piece: str, start: int) -> None:
@@ -63,7 +63,7 @@ class WebSocketOutlet:
             await self.tell(delta)
 
     async def event(self, event: Event) -> None:
-        """Raises CallerGone: what was not heard is heard by listening again."""
+        """Raises CallerGone: the caller gets missed events by listening again."""
         for frame in frames(event.message, event.id):
             await self.send(frame)
 
@@ -73,7 +73,7 @@ class WebSocketOutlet:
         await self.tell(told)
 
     async def tell(self, frame: dict[str, Any]) -> None:
-        """Say something of the agent's own, if anybody is there."""
+        """Send something of the agent's own, if there is a socket."""
         with contextlib.suppress(CallerGone):
             await self.send(frame)
 
@@ -84,7 +84,7 @@ class WebSocketOutlet:
                 await self.send(told)
 
     async def send(self, frame: dict[str, Any] | bytes) -> None:
-        """A caller who reads slowly is waited for: the session's stream holds what comes."""
+        """Wait for a slow reader; the session's stream keeps what comes meanwhile."""
         async with self._order:
             socket = self._socket
             if socket is None:
@@ -102,7 +102,7 @@ class WebSocketOutlet:
 class Line:
     """One caller in one session, over as many sockets as it takes.
 
-    `shown` is what the caller calls the session. `spend` is asked before a text is taken, and may
+    `shown` is the caller's name for the session. `spend` is called before a text is taken, and may
     raise an error that refuses it.
     """
 
@@ -121,7 +121,7 @@ class Line:
         self.session = session
         self.conversation = conversation
         self.over = False
-        """Nobody will come back: the caller has hung up, or the session is closed."""
+        """Set when nobody will come back: the caller has hung up, or the session is closed."""
         self._shown = shown
         self._outlet = outlet
         self._limits = limits
@@ -133,7 +133,7 @@ class Line:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take_over(self) -> None:
-        """Let go of a socket that may be dead without knowing it."""
+        """Drop the present socket, which may be dead without knowing it."""
         if self._transport is not None:
             self._transport.abort()
         async with self._busy:
@@ -244,7 +244,7 @@ class Line:
             await self._outlet.error(turn.name, error)
 
     async def _cancel(self, request: Cancel) -> None:
-        """The receipt comes to the caller with the session's events."""
+        """Cancel. The caller gets the receipt with the session's events."""
         self.conversation.silence(request.turn)
         try:
             await self.session.cancel(request.turn, request.played)
