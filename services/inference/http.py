@@ -24,6 +24,8 @@ from services.inference.speaker import Speaker, Started
 from services.inference.synthesizer import Stop, Stopped, SynthesisError
 
 TRANSPORTS: Final[dict[str, type[Answer]]] = {"binary": Binary, "sse": Events}
+LOOK_S: Final = 0.25
+"""How often it is looked whether who invoked is still there."""
 STATUS: Final = {"text_too_long": 413, "frame_too_large": 413, "missing_package": 501}
 
 
@@ -35,12 +37,12 @@ def read_invocation(body: bytes, max_text_chars: int) -> tuple[Synthesize, Wante
     refused = refusal(request, max_text_chars)
     if refused is not None:
         raise SynthesisError(refused.code, refused.message)
-    fields = json.loads(body)
-    stream = fields.get("stream", True)
+    given = {name: value for name, value in json.loads(body).items() if value is not None}
+    stream = given.get("stream", True)
     if not isinstance(stream, bool):
         raise SynthesisError("bad_field", "`stream` must be true or false")
-    form = _one_of(FORMATS, fields.get("format", "wav"), "format")
-    transport = _one_of(TRANSPORTS, fields.get("transport", "binary"), "transport")
+    form = _one_of(FORMATS, given.get("format", "wav"), "format")
+    transport = _one_of(TRANSPORTS, given.get("transport", "binary"), "transport")
     return request, Wanted(form, stream), TRANSPORTS[transport]
 
 
@@ -70,6 +72,7 @@ class Invocations:
         self._idle.clear()
         # One task may serve many requests, one after the other.
         logs.bind(request=None, request_id=http.headers.get("X-Amzn-SageMaker-Request-Id"))
+        looking = asyncio.create_task(_cancel_when_gone(http, asyncio.current_task()))
         try:
             return await self._answer(http, stop)
         except Stopped:
@@ -85,6 +88,7 @@ class Invocations:
             )
             return _refused("engine_failed", "the engine failed; try again", 503)
         finally:
+            looking.cancel()
             self._stops.discard(stop)
             if not self._stops:
                 self._idle.set()
@@ -117,6 +121,18 @@ class Invocations:
                 first = await anext(parts)
                 answer = kind(http, sound, self._settings.send_timeout_s)
                 return await answer.send(first, parts)
+
+
+async def _cancel_when_gone(http: web.Request, handler: asyncio.Task[Any] | None) -> None:
+    """Stop a synthesis that nobody waits for: what is wanted whole is not written before its end,
+    which is when a lost connection would be noticed."""
+    there = True
+    while there:
+        await asyncio.sleep(LOOK_S)
+        there = http.transport is not None and not http.transport.is_closing()
+    telemetry.logger().info("invocation_abandoned")
+    if handler is not None:
+        handler.cancel()
 
 
 def _refused(

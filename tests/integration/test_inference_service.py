@@ -382,6 +382,11 @@ class TestInvocations:
             status, body, kind = await self.post(service, request)
             assert (status, kind, body) == (200, "audio/pcm", tone_pcm("Hi."))
 
+    async def test_null_is_as_if_not_given(self, service: Running) -> None:
+        nothing = dict.fromkeys(("voice", "lang", "stream", "format", "transport", "sample_rate"))
+        status, body, kind = await self.post(service, {"text": "Hi.", **nothing})
+        assert (status, kind, body[44:]) == (200, "audio/wav", tone_pcm("Hi."))
+
     async def test_nothing_to_say_is_an_empty_wav(self, service: Running) -> None:
         status, body, _ = await self.post(service, {"text": "...", "stream": False})
         assert (status, len(body)) == (200, 44)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from firstword.session_protocol import Error, Pong, SynthesisComplete
 from services.inference.audio import to_pcm
@@ -82,6 +86,23 @@ async def test_a146_a119_work_that_hangs_is_told_of_and_its_sessions_live() -> N
         engine.release()
         await eventually(_is_well(service), "well again")
         await _speaks(client)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{}, {"stream": False}, {"stream": False, "format": "mp3", "transport": "sse"}]
+)
+async def test_a040_an_invocation_whose_caller_has_gone_is_stopped(wanted: dict[str, Any]) -> None:
+    """Also one of which nothing would be written before its end."""
+    engine = busy_engine()
+    async with running(lambda: engine, InferenceSettings()) as service:
+        body = {"text": "A long sentence.", **wanted}
+        url = f"http://{service.address}/invocations"
+        asking = asyncio.ensure_future(service.http.post(url, json=body))
+        await eventually(engine.running.is_set, "the engine works")
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        await eventually(lambda: not service.speaker.busy, "the engine is stopped")
 
 
 async def _status(service: Running) -> int:
