@@ -29,6 +29,7 @@ class Chinese:
 
     def __init__(self, english: English) -> None:
         self._english = english
+        jieba.initialize()  # its dictionary: else the first sentence would wait for that
 
     def tokens(self, spoken: Spoken, _lang: str) -> list[Token]:
         """Places are characters of `spoken.text`."""

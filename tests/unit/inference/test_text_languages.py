@@ -158,3 +158,12 @@ def test_what_was_pronounced_lately_is_remembered() -> None:
     first = pronouncer().pronounce("Remember this.", "en-us")
     again = pronouncer().pronounce("Remember this.", "en-us")
     assert all(a is b for a, b in zip(first, again, strict=True))
+
+
+def test_a164_the_chinese_dictionary_is_there_before_the_first_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jieba = pytest.importorskip("jieba")
+    monkeypatch.setattr(jieba.dt, "initialized", False)
+    Pronouncer().pronounce("Ready.", "zh")
+    assert jieba.dt.initialized
