@@ -6,14 +6,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
 from firstword import telemetry
 from firstword.client import Firstword, Session
+from firstword.errors import FirstwordError
 from services.agent.access import BEARER_PROTOCOL, PROTOCOL, Caller
 from services.agent.conversation import CallerGone, Conversation
 from services.agent.core import RequestError, Say, check_label, parse_invocation
@@ -93,7 +95,7 @@ class Calls:
         """
         session = self._firstword.session(full)
         listener = await session.listener()
-        await session.open()
+        await self._open(session, own=own)
         talk = self._talks.of(full)
         patience_s = self._settings.patience_s
         conversation = Conversation(session, listener, talk, outlet, patience_s)
@@ -135,7 +137,7 @@ class Calls:
             session = self._firstword.session(full)
             talk = self._talks.of(full)
             listener = await session.listener(from_id)
-            await session.open()
+            await self._open(session, own=own)
         except BaseException:
             self._doors.leave(caller, full)
             raise
@@ -193,11 +195,22 @@ class Calls:
 
     # -- both -------------------------------------------------------------------------------------
 
+    async def _open(self, session: Session, *, own: bool) -> None:
+        try:
+            await session.open()
+        except asyncio.CancelledError:  # its caller is gone, and it may be open all the same
+            if own:
+                self._see_to(_close(session))
+            raise
+
     def _part(self, session: Session, conversation: Conversation, *, own: bool) -> None:
         if own:
             self._talks.forget(session.name)
-        # In a task of its own: the caller's may be cancelled.
-        task = asyncio.create_task(conversation.hang_up(close=own))
+        self._see_to(conversation.hang_up(close=own))
+
+    def _see_to(self, farewell: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own: the caller's may be cancelled."""
+        task = asyncio.create_task(farewell)
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -216,6 +229,11 @@ class Calls:
         outlet.charge = charge
 
 
+async def _close(session: Session) -> None:
+    with contextlib.suppress(FirstwordError):  # the gateway closes idle sessions too
+        await session.close()
+
+
 def _socket(request: web.Request) -> web.WebSocketResponse:
     offered = [
         entry.strip() for entry in request.headers.get("Sec-WebSocket-Protocol", "").split(",")
@@ -224,6 +242,10 @@ def _socket(request: web.Request) -> web.WebSocketResponse:
         # We may not agree on the token itself: it would stand in the answer, and in logs.
         raise RequestError("bad_protocol", f"offer the subprotocol {PROTOCOL} beside the token")
     agreed = (PROTOCOL,) if PROTOCOL in offered else ()
+    # Text is decoded where a frame is read: what is no UTF-8 is answered, and the call goes on.
     return web.WebSocketResponse(
-        heartbeat=HEARTBEAT_S, max_msg_size=MAX_REQUEST_BYTES, protocols=agreed
+        heartbeat=HEARTBEAT_S,
+        max_msg_size=MAX_REQUEST_BYTES,
+        protocols=agreed,
+        decode_text=False,
     )

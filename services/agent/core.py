@@ -71,7 +71,7 @@ def parse_invocation(body: bytes | str, limits: Limits) -> Say:
     return _say(json_object(body), limits)
 
 
-def parse_frame(text: str, limits: Limits) -> Say | Cancel:
+def parse_frame(text: bytes | str, limits: Limits) -> Say | Cancel:
     """A text frame of a WebSocket; raises RequestError."""
     body = json_object(text)
     match body.get("type"):

@@ -80,7 +80,7 @@ class SpeechDoor:
         caller = request[CALLER]
         limits = self._settings.limits()
         asked = parse_speech(await request.read(), limits, self._installed, self._default)
-        encoder = _encoder(asked)
+        encoder = await asyncio.to_thread(_encoder, asked)  # the first one loads the codecs
         full = caller.full(f"speech-{secrets.token_hex(8)}")
         with (
             self._doors.using(caller, full),
@@ -89,7 +89,11 @@ class SpeechDoor:
             self._doors.spend(caller, len(asked.text))
             session = self._firstword.session(full, pace="none", sample_rate=SAMPLE_RATE)
             listener = await session.listener()
-            await session.open()
+            try:
+                await session.open()
+            except asyncio.CancelledError:  # the caller is gone, and it may be open all the same
+                self._part(session, complete=True)
+                raise
             spoken = Spoken(TURN)
             sound = self._sound(session, listener, asked, spoken)
             logs.bind(session=full)

@@ -17,6 +17,8 @@ from tests.integration.test_agent import serving
 from tests.support import eventually
 
 Socket = aiohttp.ClientWebSocketResponse
+TORN = b'{"type": "say", "text": "\xff"}'
+"""A text frame that is no UTF-8: a client cut a text in the middle of a character."""
 
 
 @pytest.fixture
@@ -128,12 +130,16 @@ async def test_a_cancel_stops_the_writing(socket: Socket, path: PathDouble, mode
         ('{"type": "say"}', "missing_text"),
         ('{"type": "say", "text": "' + "x" * 1001 + '"}', "too_large"),
         (b"{}", "bad_frame"),
+        (TORN, "bad_json"),
     ],
 )
 async def test_a_bad_frame_is_told_and_the_session_goes_on(
     socket: Socket, frame: str | bytes, code: str
 ) -> None:
-    await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))
+    if frame == TORN:
+        await socket.send_frame(TORN, aiohttp.WSMsgType.TEXT)
+    else:
+        await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))
     (error,) = await until(socket, "error")
     assert isinstance(error, dict)
     assert error["code"] == code

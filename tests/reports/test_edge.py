@@ -14,9 +14,10 @@ import pytest
 
 from firstword import keys
 from firstword import messages as m
-from firstword.client import Event
+from firstword.client import Event, Session
 from services.agent.websocket import WebSocketOutlet
 from tests.doubles.gateway_rig import HeldTone
+from tests.doubles.path import PathDouble
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import Stack, tone_pcm, until_done
 from tests.integration.test_agent import serving
@@ -171,6 +172,40 @@ async def test_a039_a040_a_caller_that_hangs_up_does_not_keep_the_next_one_waiti
                 events = [event async for event in events_of(response)]
             chunks = [base64.b64decode(e["data"]) for e in events if e["type"] == "audio_chunk"]
             assert b"".join(chunks) == tone_pcm("Next one.", options=tone.options)
+
+
+@pytest.mark.parametrize("door", ["/invocations", "/ws", "/v1/audio/speech"])
+async def test_a074_a_caller_who_goes_while_its_session_opens_leaves_none_behind(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    """As each page that is loaded anew at the wrong moment would."""
+    opened = asyncio.Event()
+    publish = Session.open
+
+    async def opens(session: Session) -> None:
+        await publish(session)
+        opened.set()
+        await asyncio.Event().wait()  # its answer is on the way
+
+    monkeypatch.setattr(Session, "open", opens)
+    async with PathDouble(redis_url) as path, serving(redis_url) as agent:
+        asking = asyncio.create_task(_ask(agent, door))
+        await eventually(opened.is_set, "the session is opened")
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+        def closed() -> bool:
+            kinds = [type(message) for message in path.received]
+            return kinds == [m.Open, m.Close]
+
+        await eventually(closed, "it is closed again")
+
+
+async def _ask(agent: aiohttp.ClientSession, door: str) -> None:
+    body = {"input": TEXT} if "speech" in door else {"text": TEXT}
+    caller = agent.ws_connect(door) if door == "/ws" else agent.post(door, json=body)
+    async with caller:
+        pass
 
 
 # -- a caller who waits ---------------------------------------------------------------------------
