@@ -169,7 +169,7 @@ async def test_so_many_sessions_and_characters(redis_url: str, path: PathDouble)
 async def test_a_session_that_is_published_to_counts_for_a_while(
     redis_url: str, path: PathDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.agent.sessions.IDLE_S", 0.5)
+    monkeypatch.setattr("services.agent.sessions.IDLE_S", 2.0)
     async with serving(redis_url, api_tokens=TOKENS, max_sessions=1) as agent:
 
         async def publish(session: str) -> int:

@@ -165,7 +165,7 @@ async def test_pings_are_answered_while_a_synthesis_runs(make: Make) -> None:
 
 
 async def test_cancel_stops_the_audio_at_once(make: Make) -> None:
-    service, engine = await make(ToneOptions(latency_s=0.05, chars_per_piece=10))
+    service, engine = await make(ToneOptions(latency_s=0.2, chars_per_piece=10))
     async with service.connect() as client:
         await client.ask("1", LONG)
         assert isinstance(await client.control(), SynthesisStart)
@@ -181,7 +181,7 @@ async def test_cancel_stops_the_audio_at_once(make: Make) -> None:
 
 
 async def test_requests_queue_on_a_connection_and_are_bounded(make: Make) -> None:
-    service, _ = await make(ToneOptions(latency_s=0.2), max_queued=1)
+    service, engine = await make(ToneOptions(hang=True), max_queued=1)
     async with service.connect() as client:
         for id in ("1", "2", "3"):
             await client.ask(id, f"Number {id}.")
@@ -191,6 +191,7 @@ async def test_requests_queue_on_a_connection_and_are_bounded(make: Make) -> Non
             "busy",
             True,
         )
+        engine.release()
         for id in ("1", "2"):
             assert (await client.spoken()).pcm == tone_pcm(f"Number {id}.")
 
@@ -245,7 +246,7 @@ async def test_close_ends_the_connection_after_what_is_queued(service: Running) 
 
 
 async def test_drain_finishes_the_synthesis_then_says_closing(make: Make) -> None:
-    service, engine = await make(ToneOptions(latency_s=0.3))
+    service, engine = await make(ToneOptions(hang=True))
     async with service.connect() as client, service.connect() as idle:
         await client.ask("1", "Hold on.")
         await client.ask("2", "Never mind.")
@@ -253,6 +254,7 @@ async def test_drain_finishes_the_synthesis_then_says_closing(make: Make) -> Non
         draining = asyncio.create_task(service.service.drain())
         refused = await client.control()
         assert isinstance(refused, Error) and (refused.id, refused.code) == ("2", "draining")
+        engine.release()
         assert (await client.spoken()).pcm == tone_pcm("Hold on.")
         assert await client.control() == Closing("drain")
         assert await client.closed() == 1012
