@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from firstword import telemetry
+from firstword import telemetry, traceparent
 from firstword.ids import id_key
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -57,11 +57,15 @@ def use(provider: Any) -> None:
 
 @contextlib.contextmanager
 def span(name: str) -> Iterator[None]:
-    """A span around what the caller does; what is published meanwhile carries its `traceparent`."""
+    """A span around what the caller does; what is published meanwhile carries its `traceparent`.
+
+    It is a child of the span around it, else of the one that the request came with.
+    """
     if _tracer is None:
         yield
         return
-    with _tracer.start_as_current_span(name):
+    ids = None if traceparent.of_span() else _told(traceparent.given.get())
+    with _tracer.start_as_current_span(name, context=None if ids is None else _context(ids)):
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from firstword import telemetry
+from firstword import telemetry, traceparent
 from firstword.errors import FirstwordError
 from firstword.poison import where
 from services.agent import access
@@ -83,6 +83,8 @@ class Doors:
                     if request.method == "OPTIONS":
                         return web.Response(status=204, headers=access.preflight_headers(origin))
                 request[CALLER] = self._caller(request)
+                # One task serves the requests of a connection, one after the other.
+                traceparent.take(request.headers.get("traceparent"))
                 return await handler(request)
             except FirstwordError as error:
                 return refused(request, error)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
 from firstword import messages as m
-from firstword import server_errors, telemetry
+from firstword import server_errors, telemetry, traceparent
 from firstword.client import Firstword
 from firstword.errors import FirstwordError
 from firstword.pieces import split
@@ -108,10 +108,11 @@ class Sessions:
             return web.json_response(told)
         publisher = self._publisher(caller, full)
         publisher.requests += 1
+        trace = traceparent.current()
         try:
             async with publisher.order:
                 for message in asked:
-                    await self._append(publisher, message)
+                    await self._append(publisher, replace(message, traceparent=trace))
         finally:
             publisher.requests -= 1
         return web.json_response({"session": shown, "id": publisher.last_id}, status=202)
@@ -195,6 +196,7 @@ def _parts(message: m.Text) -> list[Published]:
             voice=message.voice,
             speed=message.speed,
             lang=message.lang,
+            traceparent=message.traceparent,
         )
         for text in texts
     ]

@@ -17,6 +17,7 @@ from firstword import tracing
 from firstword.client import collect
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 from tests.e2e.stack import Stack
+from tests.integration.test_agent import serving
 from tests.support import eventually
 
 NAMES = {
@@ -197,6 +198,29 @@ async def test_what_is_published_inside_a_span_belongs_to_its_trace(
         assert span.context is not None and span.parent is not None
         assert span.context.trace_id == mine.get_span_context().trace_id
         assert span.parent.span_id == mine.get_span_context().span_id
+
+
+DOORS = {
+    "/invocations": {"text": "One. Two.", "turn": "mine"},
+    "/v1/audio/speech": {"input": "One. Two.", "response_format": "pcm"},
+    "/v1/sessions/s/text": {"text": "One. Two.", "turn": "mine", "end": True},
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a157_a_caller_of_the_agent_finds_its_own_trace_again(
+    stack: Stack, spans: Spans, door: str
+) -> None:
+    traceparent = {"traceparent": f"00-{TRACE_ID}-{SPAN_ID}-01"}
+    turn = "speech" if "speech" in door else "mine"
+    async with serving(stack.redis_url) as agent:
+        async with agent.post(door, json=DOORS[door], headers=traceparent) as response:
+            assert response.status < 300
+            await response.read()
+        await eventually(lambda: set(spans.of(turn)) == NAMES, "every span of the turn is there")
+    made = spans.exporter.get_finished_spans()
+    traces = {span.context.trace_id for span in made if span.context is not None}
+    assert traces == {int(TRACE_ID, 16)}, "also those of the agent and of the container"
 
 
 def test_what_is_published_while_the_agent_replies_has_its_span_around_it(spans: Spans) -> None:

@@ -70,3 +70,27 @@ def test_no_exporter_is_imported_for_nothing() -> None:
     told = "import sys, firstword.tracing; print([n for n in sys.modules if 'otlp' in n])"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+WELL_FORMED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("header", "taken"),
+    [
+        (WELL_FORMED, WELL_FORMED),
+        (None, None),
+        ("", None),
+        (WELL_FORMED + "-and-more", None),
+        (WELL_FORMED.replace("a", "A"), None),
+        (f"00-{'0' * 32}-b7ad6b7169203331-01", None),
+        (f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01", None),
+    ],
+)
+def test_the_trace_of_a_request_is_the_one_that_its_header_says(
+    header: str | None, taken: str | None
+) -> None:
+    traceparent.take("00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    traceparent.take(header)
+    assert traceparent.current() == taken
+    traceparent.take(None)
