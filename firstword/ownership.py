@@ -15,6 +15,8 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from redis.exceptions import ResponseError
+
 from firstword import keys, telemetry
 from firstword.ids import START
 from firstword.streams import Streams, pause
@@ -22,6 +24,7 @@ from firstword.streams import Streams, pause
 Notify = Callable[[str], None]
 
 COMPARE_BEATS = 16
+REFUSAL_CHARS = 100
 """After this many heartbeats a worker compares the names of its units, not only their number."""
 
 
@@ -80,6 +83,7 @@ class Ownership:
         self._draining = False
         self._beat_at: float | None = None
         self._failures = 0
+        self._refused = ""
         self._pinned = False
 
     async def run(self) -> None:
@@ -132,10 +136,10 @@ class Ownership:
     def problem(self) -> str | None:
         """Why this worker cannot work now, for `/readyz`; None when well."""
         if self._beat_at is None:
-            return "no heartbeat has reached the server yet"
+            return f"no heartbeat has reached the server yet{self._refused}"
         silent = asyncio.get_running_loop().time() - self._beat_at
         if silent > 3 * self._lease.lease_s:
-            return f"no heartbeat has reached the server for {silent:.1f} s"
+            return f"no heartbeat has reached the server for {silent:.1f} s{self._refused}"
         return None
 
     # -- the heartbeat ----------------------------------------------------------------------------
@@ -144,9 +148,11 @@ class Ownership:
         while True:
             try:
                 await self._beat_once()
-                self._failures = 0
+                self._failures, self._refused = 0, ""
             except Exception as error:  # redis-py raises more kinds than its own (docs/REDIS.md)
                 self._failures += 1
+                refused = isinstance(error, ResponseError)
+                self._refused = f", which answers: {str(error)[:REFUSAL_CHARS]}" if refused else ""
                 telemetry.logger().warning("heartbeat_failed", error=type(error).__name__)
                 await pause(self._failures)
             with contextlib.suppress(TimeoutError):

@@ -81,7 +81,13 @@ async def insist(attempt: Callable[[], Awaitable[T]], url: str) -> T:
 
 
 def unreachable(url: str, error: Exception) -> FirstwordError:
-    """The server did not answer for as long as we may wait."""
+    """The server did not answer, or take anything, for as long as we may wait."""
+    if isinstance(error, redis.ResponseError):
+        told = (
+            f"the Redis server at {without_password(url)} does not do it now ({error}): "
+            "`firstword doctor --only redis` says what to do"
+        )
+        return FirstwordError("unreachable", told, retryable=True)
     return FirstwordError(
         "unreachable",
         f"no Redis server answers at {without_password(url)} ({type(error).__name__}): "

@@ -148,6 +148,11 @@ class Streams:
         found = await self._commands.everywhere("INFO", "stats")
         return sum(int(info.get("evicted_keys", 0)) for info in found)
 
+    async def try_writing(self) -> None:
+        """Write what changes nothing: raises where the server answers, but takes nothing now (its
+        disk is full, its replicas are away, it is a replica itself)."""
+        await self._commands.persist(keys.CONFIG)
+
     async def server_facts(self) -> list[Facts]:
         """What the server, or each primary of a cluster, says about itself, if we may ask."""
         infos = await self._told("INFO")

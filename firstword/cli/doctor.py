@@ -16,7 +16,7 @@ from firstword.cli.asked import asked
 from firstword.cli.console import Console
 from firstword.errors import FirstwordError
 from firstword.server_check import Facts, Finding, Level, refuses_writes
-from firstword.server_errors import insist, without_password
+from firstword.server_errors import final, insist, without_password
 from firstword.streams import Streams
 
 PARTITIONS_VARIABLE = "FIRSTWORD_PARTITIONS"
@@ -89,6 +89,7 @@ async def look_at_redis(url: str | None, partitions: str | None) -> AsyncIterato
         facts = await insist(streams.server_facts, url)
         for finding in server_check.findings(facts):
             yield strictly(finding, facts)
+        yield await _takes_writes(streams)
         recorded = await insist(streams.partitions, url)
         running = await insist(lambda: streams.workers("segmenter"), url)
         yield partitions_agree(recorded, partitions, running)
@@ -115,6 +116,23 @@ async def _reach(streams: Streams, url: str) -> Finding:
         remedy = "run the services near their server: a first word crosses this way several times"
         return Finding("redis_reachable", "warning", told, remedy)
     return Finding("redis_reachable", "ok", told)
+
+
+async def _takes_writes(streams: Streams) -> Finding:
+    """A server that only reads answers everything else here as if all were well."""
+    name = "takes_writes"
+    try:
+        await streams.try_writing()
+    except Exception as error:  # a cluster client raises more kinds than redis-py's own
+        told = final(error)
+        if told is not None:
+            return Finding(name, "warning", told.message, "look with the user that services have")
+        remedy = (
+            "MISCONF: make room on its disk, its own log says what failed; NOREPLICAS: start its "
+            "replicas; a replica: give the address of its primary"
+        )
+        return Finding(name, "fatal", f"the server takes nothing now: {error}", remedy)
+    return Finding(name, "ok", "what is written is taken")
 
 
 def strictly(finding: Finding, servers: Sequence[Facts]) -> Finding:

@@ -18,7 +18,7 @@ SERVER = [finding.name for finding in findings([Facts({}, {})])]
 
 
 def test_every_line_of_the_doctor_is_explained_and_no_other() -> None:
-    own = ["redis_reachable", *SERVER, "partitions"]
+    own = ["redis_reachable", *SERVER, "takes_writes", "partitions"]
     backend = ["upstream_settings", "upstream_reachable", "session_opens"]
     shown = [*own, *backend, *(check.name for check in CHECKS), doctor_pings.NAME]
     assert FIRST_CELL.findall((DOCS / "DOCTOR.md").read_text()) == shown

@@ -40,7 +40,7 @@ def doctor(capsys: Capture, *words: str) -> tuple[int, list[dict[str, str]]]:
 def test_a_server_that_will_do(redis_url: str, capsys: Capture) -> None:
     status, found = doctor(capsys, "--only", "redis", "--redis", redis_url)
     assert status == 0
-    assert [finding["name"] for finding in found] == [*SERVER, "partitions"]
+    assert [finding["name"] for finding in found] == [*SERVER, "takes_writes", "partitions"]
     assert all(finding["level"] != "fatal" for finding in found)
 
 
@@ -91,6 +91,34 @@ def test_a_server_that_is_full_fails_with_what_is_used_and_what_to_do(
     assert f" of {used // 2 / 1e6:,.1f} MB are used" in full["message"]
     assert "CONFIG SET maxmemory" in full["remedy"]
     assert by_name["eviction_policy"]["level"] == "ok"
+
+
+def test_a_server_that_reads_and_takes_nothing_fails(redis_url: str, capsys: Capture) -> None:
+    with redis.Redis.from_url(redis_url) as link:
+        link.config_set("min-replicas-to-write", 1)  # there is none
+        try:
+            status, found = doctor(capsys, "--only", "redis", "--redis", redis_url)
+        finally:
+            link.config_set("min-replicas-to-write", 0)
+    failed = [finding for finding in found if finding["level"] == "fatal"]
+    assert (status, [finding["name"] for finding in failed]) == (1, ["takes_writes"])
+    assert "takes nothing now: NOREPLICAS" in failed[0]["message"]
+    assert "NOREPLICAS: start its replicas" in failed[0]["remedy"]
+
+
+def test_a_user_who_may_only_read_is_told_as_that(redis_url: str, capsys: Capture) -> None:
+    with redis.Redis.from_url(redis_url) as link:
+        link.acl_setuser(
+            "reader", enabled=True, passwords=["+word"], keys="*", categories=["+@all", "-@write"]
+        )
+        try:
+            url = redis_url.replace("redis://", "redis://reader:word@")
+            status, found = doctor(capsys, "--only", "redis", "--redis", url)
+        finally:
+            link.acl_deluser("reader")
+    [told] = [finding for finding in found if finding["name"] == "takes_writes"]
+    assert (status, told["level"]) == (0, "warning")
+    assert "the user that services have" in told["remedy"]
 
 
 @pytest.mark.parametrize("url", [[], ["--redis", "gopher://hole"]])

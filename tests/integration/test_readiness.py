@@ -183,3 +183,17 @@ async def test_a_flood_at_the_door_turns_the_segmenter_red(
             await streams.append(keys.DOOR, {"m": b"\xff"})
         await red(service, "poison", f"{FLOOD} entries of the last {FLOOD_S} s")
         await green(service)
+
+
+async def test_a_server_that_reads_and_takes_nothing_says_why(
+    redis_url: str, streams: Streams
+) -> None:
+    service = SegmenterService(SegmenterSettings(redis_url=redis_url, http_port=0))
+    async with serving(service):
+        await green(service)
+        await streams.commands.config_set("min-replicas-to-write", 1)  # there is none
+        try:
+            await red(service, "redis", ", which answers: NOREPLICAS Not enough good replicas")
+        finally:
+            await streams.commands.config_set("min-replicas-to-write", 0)
+        await green(service)
