@@ -32,7 +32,8 @@ LONG = "Two minutes of audio at fifty milliseconds. " * 55
 
 @pytest.fixture
 async def service() -> AsyncIterator[Running]:
-    async with running(ToneSynthesizer, InferenceSettings()) as service:
+    settings = replace(InferenceSettings(), max_wait_s=60.0)  # nobody is refused on a busy machine
+    async with running(ToneSynthesizer, settings) as service:
         yield service
 
 

@@ -85,7 +85,7 @@ async def test_busy_says_when_to_come_back(make: Make) -> None:
 
 async def test_32_sessions_hear_their_own_texts_only(make: Make) -> None:
     options = ToneOptions(chars_per_piece=9, ms_per_char=5)
-    service, _ = await make(options, workers=3)
+    service, _ = await make(options, workers=3, max_wait_s=60.0)  # nobody is refused
 
     async def converse(number: int) -> None:
         async with service.connect() as client:

@@ -75,7 +75,7 @@ async def test_a147_a164_it_is_well_only_when_it_has_spoken() -> None:
 async def test_a146_a119_work_that_hangs_is_told_of_and_its_sessions_live() -> None:
     engine = ToneSynthesizer(ToneOptions(hang=True))
     async with (
-        running(lambda: engine, InferenceSettings(hang_s=0.1)) as service,
+        running(lambda: engine, InferenceSettings(hang_s=0.5)) as service,
         service.connect() as client,
     ):
         stuck = (await client.say("1", "Hang.")).end

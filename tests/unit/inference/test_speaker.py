@@ -194,7 +194,7 @@ async def test_a_stop_set_early_starts_nothing(make: Make) -> None:
 
 
 async def test_a_hang_is_reported_and_turns_health_red(make: Make) -> None:
-    speaker, engine = await make(ToneOptions(hang=True), hang_s=0.05)
+    speaker, engine = await make(ToneOptions(hang=True), hang_s=0.3)
     waiting = asyncio.create_task(hear(speaker, ask("Second.")))
     with pytest.raises(SynthesisError, match="synthesis_stuck") as caught:
         await hear(speaker, ask())
@@ -209,7 +209,7 @@ async def test_a_hang_is_reported_and_turns_health_red(make: Make) -> None:
 async def test_a_pronunciation_that_hangs_is_one_too(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    speaker, engine = await make(hang_s=0.05)
+    speaker, engine = await make(hang_s=0.3)
     go = threading.Event()
 
     def hang(_utterance: Utterance) -> Prepared:
@@ -343,7 +343,7 @@ async def test_those_of_a_burst_count_as_what_they_turn_out_to_be(make: Make) ->
 
 
 async def test_when_all_hang_nobody_else_has_to_wait_for_it(make: Make) -> None:
-    speaker, _ = await make(ToneOptions(hang=True), hang_s=0.05)
+    speaker, _ = await make(ToneOptions(hang=True), hang_s=0.3)
     with pytest.raises(SynthesisError, match="synthesis_stuck"):
         await hear(speaker, ask())
     with pytest.raises(SynthesisError, match="synthesis_stuck"):
@@ -366,10 +366,10 @@ async def test_a_short_request_does_not_wait_for_all_of_a_long_one(make: Make) -
 
 
 async def test_many_at_once_never_mix(make: Make) -> None:
-    speaker, _ = await make(ToneOptions(chars_per_piece=7, ms_per_char=10), workers=3)
+    options = ToneOptions(chars_per_piece=7, ms_per_char=10)
+    speaker, _ = await make(options, workers=3, max_wait_s=60.0)
     texts = [f"Speaker number {n} says its own {n * 17} words." for n in range(20)]
     heard = await asyncio.gather(*(hear(speaker, ask(text)) for text in texts))
-    options = ToneOptions(chars_per_piece=7, ms_per_char=10)
     for text, (_, pcm, _) in zip(texts, heard, strict=True):
         assert pcm == to_pcm(expected_samples(text, options=options))
 
