@@ -1,5 +1,5 @@
-"""Conversations: `POST /invocations` and `WS /ws`, each caller in a session for as long as it is
-on the line, and lines that wait for a caller whose network dropped."""
+"""Conversations: `POST /invocations` and `WS /ws`. Each caller is in a session while connected, and
+for a while after its network dropped."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from services.agent.talk import Talks
 from services.agent.websocket import Line, WebSocketOutlet
 
 HEARTBEAT_S = 50.0
-"""Pings keep the line in use; who answers none within half of this is gone."""
+"""Between pings, which keep the connection alive; no answer within half of this means gone."""
 FAREWELL_S = 8.0
 
 
 @dataclass(eq=False)
 class _Held:
-    """A line, whose it is, and when it is given up if nobody comes back."""
+    """A line, its caller, and the timer that gives it up if nobody comes back."""
 
     line: Line
     caller: Caller
     own: bool
     sockets: int = 1
     reached: bool = False
-    """A caller has been on it, who may come back."""
+    """Whether a caller has been connected, who may come back."""
     given_up: asyncio.TimerHandle | None = None
 
 
 class Calls:
-    """The conversations of one agent."""
+    """The conversations of one agent process."""
 
     def __init__(
         self, firstword: Firstword, talks: Talks, settings: AgentSettings, doors: Doors
@@ -57,7 +57,7 @@ class Calls:
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """Give every line up, and see to it that what was asked for is cancelled."""
+        """Give every line up, and wait until its turns are cancelled."""
         for held in list(self._lines.values()):
             self._give_up(held)
         if self._farewells:
@@ -90,8 +90,8 @@ class Calls:
     ) -> AsyncIterator[tuple[Session, Conversation]]:
         """A caller's session for one turn.
 
-        What it had asked for and is not over is cancelled when it leaves; a session that was made
-        for it alone is closed too. Raises FirstwordError if the server cannot be used.
+        When the caller leaves, its open turn is cancelled; a session made for it alone is closed
+        too. Raises FirstwordError if the server cannot be used.
         """
         session = self._firstword.session(full)
         listener = await session.listener()
@@ -108,7 +108,7 @@ class Calls:
     # -- many turns -------------------------------------------------------------------------------
 
     async def ws(self, request: web.Request) -> web.StreamResponse:
-        """`WS /ws`: a conversation, or the rest of one whose line broke."""
+        """`WS /ws`: a conversation, or the rest of one whose socket broke."""
         caller, query = request[CALLER], request.query
         name, from_id = query.get("session"), query.get("from")
         if from_id is not None and name is None:
@@ -158,7 +158,7 @@ class Calls:
         return held
 
     async def _returning(self, caller: Caller, full: str, line: str | None) -> _Held | None:
-        """The line that this caller comes back to, if it is still there."""
+        """The line that this caller comes back to, if it still exists."""
         held = self._lines.get(line or "")
         if held is None or held.caller != caller or held.line.session.name != full:
             return None
@@ -184,7 +184,7 @@ class Calls:
         held.given_up = loop.call_later(self._settings.resume_s, self._give_up, held)
 
     def _give_up(self, held: _Held) -> None:
-        """Nobody hears what is said on this line any more."""
+        """Nobody listens on this line any more: cancel its turns."""
         if self._lines.pop(held.line.name, None) is None:
             return
         if held.given_up is not None:
@@ -215,7 +215,7 @@ class Calls:
         task.add_done_callback(self._farewells.discard)
 
     def _spend(self, caller: Caller, say: Say) -> None:
-        """A text is paid for at once, the reply to a prompt as it is written."""
+        """Charge a text at once; the reply to a prompt is charged as it is written."""
         self._doors.spend(caller, 0 if say.is_prompt else len(say.text))
 
     def _charge_for_replies(
@@ -239,7 +239,7 @@ def _socket(request: web.Request) -> web.WebSocketResponse:
         entry.strip() for entry in request.headers.get("Sec-WebSocket-Protocol", "").split(",")
     ]
     if PROTOCOL not in offered and any(entry.startswith(BEARER_PROTOCOL) for entry in offered):
-        # We may not agree on the token itself: it would stand in the answer, and in logs.
+        # The token itself must not be selected: it would be in the response, and in logs.
         raise RequestError("bad_protocol", f"offer the subprotocol {PROTOCOL} beside the token")
     agreed = (PROTOCOL,) if PROTOCOL in offered else ()
     # Text is decoded where a frame is read: what is no UTF-8 is answered, and the call goes on.

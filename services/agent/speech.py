@@ -1,4 +1,4 @@
-"""`POST /v1/audio/speech`: a text in, a sound file out while it is still being spoken."""
+"""`POST /v1/audio/speech`: a text in, an audio file out while it is still being synthesised."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from services.agent.sse import HEADERS, Lines
 
 TURN = "speech"
 HELD_EVENTS = 2_048
-"""Files are made as fast as they can be, players read as they play: so much is held for one, some
-ten minutes and at most 32 MB."""
+"""How much is buffered for one reader: files are made as fast as possible, but players read as they
+play. About ten minutes, at most 32 MB."""
 
 
 class SpeechDoor:
-    """The doors of OpenAI's API. `installed`: the voices that are known to be; one is `default`."""
+    """The routes of OpenAI's API. `installed`: the voices known to be, including `default`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class SpeechDoor:
         router.add_get("/v1/models/{model}", self.show_model)
 
     async def stop(self) -> None:
-        """See to it that what nobody hears any more is stopped."""
+        """Wait until the turns that nobody hears any more are cancelled."""
         if self._farewells:
             await asyncio.wait(self._farewells, timeout=2)
 
@@ -127,7 +127,7 @@ class SpeechDoor:
                 if asked.events:
                     await lines.send(done(len(asked.text), spoken.samples))
         except FirstwordError as error:
-            # The status is out already: a body without its end is the only way left to say it.
+            # The status is sent: breaking off the body is the only way left to report it.
             telemetry.logger().warning("speech_broken_off", code=error.code)
             if request.transport is not None:
                 request.transport.abort()
@@ -138,7 +138,7 @@ class SpeechDoor:
     async def _sound(
         self, session: Session, listener: Listener, asked: Speech, spoken: Spoken
     ) -> AsyncGenerator[bytes, None]:
-        """The turn's samples as they come. Raises FirstwordError where one is missing."""
+        """The turn's samples as they come. Raises FirstwordError if some are missing."""
         began = asyncio.get_running_loop().time()
         happened: asyncio.Queue[m.Audio | FirstwordError] = asyncio.Queue(HELD_EVENTS)
 
@@ -187,7 +187,7 @@ class SpeechDoor:
         return found
 
     def _part(self, session: Session, *, complete: bool) -> None:
-        # In a task of its own: the caller's may be cancelled.
+        # In a separate task, since the caller's may be cancelled.
         task = asyncio.create_task(_say_farewell(session, complete=complete))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
