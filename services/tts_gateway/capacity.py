@@ -1,7 +1,7 @@
 """Finds how many sessions a backend carries: `python -m services.tts_gateway.capacity`.
 
-Sessions speak turn after turn, each on a connection of its own and as a gateway speaks them: a turn
-is two sentences, the second is asked for when the first is made, and the next turn begins when a
+Sessions speak turn after turn, each on a connection of its own, as behind a gateway: a turn is two
+sentences, the second is requested when the first is made, and the next turn begins when a
 listener would have heard both. Prints one JSON object for each step, and one at the end;
 `firstword capacity` runs it and prints them for people.
 """
@@ -25,7 +25,7 @@ from services.tts_gateway.upstream import Upstream
 
 TURN = ("Your table is booked for eight.", "It is by the window, with a view of the old harbour.")
 GAP_S = 0.1
-"""A listener takes less of it for a pause."""
+"""A shorter silence sounds like an ordinary pause."""
 RETRY_S = 1.0
 CONNECT_AT_ONCE = 16
 
@@ -41,7 +41,7 @@ class Bench:
         self._step_s = step_s
 
     async def first_word(self, patience_s: float) -> float:
-        """Seconds until the backend, which may only just start, has spoken a first sentence."""
+        """Seconds until the backend, which may still be starting, has spoken a first sentence."""
         began = _now()
         while True:
             try:
@@ -67,7 +67,7 @@ class Bench:
         return step
 
     async def _open(self, sessions: int) -> list[Visit | None]:
-        """A connection for each session; None for those that get none."""
+        """A connection for each session; None for sessions that get none."""
         at_once = asyncio.Semaphore(CONNECT_AT_ONCE)
 
         async def one() -> Visit | None:
@@ -80,7 +80,7 @@ class Bench:
         return list(await asyncio.gather(*(one() for _ in range(sessions))))
 
     async def _speak(self, step: Step, visit: Visit | None, began: float, later_s: float) -> None:
-        """One session. They begin apart, as people do."""
+        """One session, which begins `later_s` after the others' start, as people do."""
         await asyncio.sleep(later_s)
         while _now() < began + self._step_s or step.turns < LEAST_TURNS:
             try:
@@ -93,7 +93,7 @@ class Bench:
                 await asyncio.sleep(RETRY_S)
 
     async def _turn(self, step: Step, visit: Visit | None) -> None:
-        """Two sentences, as they are heard; on a connection of its own if there is none."""
+        """Two sentences at the pace of a listener; on a new connection if there is none."""
         own = None
         if visit is None:
             visit = own = Visit(await self._upstream.connect(), self._voice)
@@ -112,7 +112,7 @@ class Bench:
 
 
 async def measure(bench: Bench, ladder: Ladder, tell: Tell) -> None:
-    """Climb the ladder and tell each step, and at the end what is carried."""
+    """Climb the ladder; tell each step, and the result at the end."""
     while (sessions := ladder.next()) is not None:
         step = await bench.try_out(sessions)
         problem = ladder.took(step)
@@ -122,7 +122,7 @@ async def measure(bench: Bench, ladder: Ladder, tell: Tell) -> None:
 
 
 async def measure_start(bench: Bench, command: str, tell: Tell) -> asyncio.subprocess.Process:
-    """Start the backend by `command`, and tell how long it took until its first words."""
+    """Start the backend with `command`, and tell how long it took to speak."""
     quiet = asyncio.subprocess.DEVNULL
     words = _words(command)
     try:
@@ -170,7 +170,7 @@ async def stop(process: asyncio.subprocess.Process | None) -> None:
 
 
 async def run(options: argparse.Namespace, upstream: Upstream, tell: Tell) -> int:
-    """The exit status: 1 if nothing could be found out."""
+    """The exit status: 1 if nothing could be measured."""
     process = None
     try:
         ladder = Ladder(options.slo, options.most)

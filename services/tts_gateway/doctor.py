@@ -1,7 +1,7 @@
-"""Looks at a backend as a gateway uses it: `python -m services.tts_gateway.doctor`.
+"""Checks a backend in the way a gateway uses it: `python -m services.tts_gateway.doctor`.
 
-Prints one JSON object for each thing that was looked at (name, level, message, remedy), and ends
-with status 0 only if none of them is `fatal`. `firstword doctor` runs it and prints it for people.
+Prints one JSON object for each check (name, level, message, remedy), and ends with status 0 only if
+none of them is `fatal`. `firstword doctor` runs it and prints the results for people.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from services.tts_gateway.upstream import Upstream
 SENTENCE = "The quick brown fox jumps over the lazy dog, and nobody in the village is surprised."
 SECOND = "Seven small birds sat on the wall behind the house and waited for the rain to stop."
 LONG = " ".join([SENTENCE, SECOND] * 3)
-"""Takes long enough to be interrupted."""
+"""Long enough to be interrupted."""
 
 BAD_FRAMES: tuple[str | bytes, ...] = ('{"type": "synthesize"', b"\xff\xfe\xfd", '{"type": "sing"}')
 IDLE_S = 2.0
 QUICK_S = 1.0
-"""To the first byte of a second sentence."""
+"""The longest time to the first byte of a second sentence."""
 TOO_QUICK_S = 0.05
-"""A synthesis that is over so soon cannot be spoken into."""
+"""A synthesis that is over sooner than this cannot be interrupted."""
 
 ONE_READER = "read the connection in a task that is always in receive(), and synthesise elsewhere"
 
 
 class Doctor:
-    """One look at one backend."""
+    """All checks of one backend."""
 
     def __init__(self, upstream: Upstream, url: str, voice: str = "") -> None:
         self._upstream = upstream
@@ -48,10 +48,10 @@ class Doctor:
         self._spoken = Spoken()
         self._ping_s = 0.0
         self._lost = 0
-        """How often a connection ended although nobody said close."""
+        """How often a connection ended although we did not close it."""
 
     async def look(self) -> AsyncIterator[Finding]:
-        """Each thing that was looked at, as soon as it was."""
+        """The finding of each check, as soon as there is one."""
         try:
             opening = await self._open()
             for finding in opening:
@@ -85,7 +85,7 @@ class Doctor:
         return [Finding("upstream_reachable", "ok", self._url), opened]
 
     async def _check(self, check: Check) -> Finding:
-        """Look at one thing, on the connection that is there or, if it ended, on another."""
+        """Run one check, on the present connection or, if that has ended, on another."""
         try:
             visit = await self._at_hand()
             return await check.look(self, visit)
@@ -191,13 +191,13 @@ class Doctor:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look at. `remedy`: what to do when the protocol breaks in the middle of it."""
+    """One check. `remedy`: what to do if the backend breaks the protocol during it."""
 
     name: str
     look: Callable[[Doctor, Visit], Awaitable[Finding]]
     remedy: str
     needed: bool = False
-    """Whether nothing after it makes sense without it."""
+    """Whether the later checks make no sense without it."""
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""One link to a backend, looked at frame by frame: what `doctor` asks, and what comes back when."""
+"""One link to a backend, examined frame by frame: what `doctor` asks, what comes back, and when."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from services.tts_gateway.upstream import Link
 FIRST_BYTE_S = 30.0
 BETWEEN_S = 15.0
 ANSWER_S = 5.0
-"""For what takes a container no work."""
+"""For answers that cost a container no work."""
 
 
 @dataclass(slots=True)
 class Spoken:
-    """A synthesis that came through."""
+    """A complete synthesis."""
 
     rate: int = 0
     pcm: bytearray = field(default_factory=bytearray)
@@ -49,14 +49,14 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """What became of a synthesis that was pinged and cancelled."""
+    """How a synthesis went during which we sent a ping and a cancel."""
 
     pong_s: float | None
     """From ping to pong; None if no pong came before the synthesis ended."""
     cancelled_s: float | None = None
-    """From cancel to `cancelled`; None if it was spoken to its end all the same."""
+    """From cancel to `cancelled`; None if it was spoken to its end nevertheless."""
     ended_s: float = 0.0
-    """From request to end, where no pong came before it."""
+    """From request to end, if no pong came before it."""
 
 
 class Visit:
@@ -79,9 +79,9 @@ class Visit:
     async def say(
         self, text: str, *, binary: bool = False, first: bool = False, ahead_s: float | None = None
     ) -> Spoken:
-        """Have a text spoken, and see that its frames are complete and in order.
+        """Have a text spoken, and check that its frames are complete and in order.
 
-        `first`: it begins a turn; `ahead_s`: so much of its turn is still to be heard before it.
+        `first`: it begins a turn; `ahead_s`: how much of its turn is still to be played before it.
         """
         began, spoken = _now(), Spoken()
         id = await self._ask(text, binary=binary, first=first, ahead_s=ahead_s)
@@ -131,7 +131,7 @@ class Visit:
         return Interrupted(pong_s)
 
     async def _late_pong(self) -> None:
-        """Nobody is to take it for the answer to another ping."""
+        """Await a pong, so that it is not taken for the answer to another ping."""
         with contextlib.suppress(FirstwordError):
             while not isinstance(await self._next(ANSWER_S), Pong):
                 pass
@@ -144,7 +144,7 @@ class Visit:
         return message.code
 
     async def end(self) -> bool:
-        """Say `close`; whether the far end ends the connection then."""
+        """Send `close`; returns whether the far end then ends the connection."""
         await self.send(Close())
         try:
             while True:

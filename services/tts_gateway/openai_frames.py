@@ -1,8 +1,8 @@
 """Session frames as requests to an OpenAI-compatible speech server, and its answers as frames.
 
-Pure: told of frames, answers and breaks, it says what to do. A server of this kind knows requests
-and no sessions: each synthesis is one `POST …/audio/speech`, cancelled by closing its answer. It
-names no plan, so what is interrupted starts again from 0, and tells no word times.
+Pure: takes frames, responses and lost connections, and says what to do. A server of this kind knows
+requests but no sessions: each synthesis is one `POST …/audio/speech`, cancelled by closing the
+response. It gives no plan, so an interrupted segment starts again from 0, and no word times.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _wrong(url: str, what: str) -> SettingsError:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """A frame for who receives; `text` is what a transport would say of it."""
+    """A frame to be received by the gateway; `text`: whether a transport would call it text."""
 
     frame: Frame
     text: bool
@@ -101,7 +101,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Close the answer that is being read; nothing more is to be told of it."""
+    """Close the response that is being read, and report nothing more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ Action = Give | Post | Abort | End
 
 
 class Exchange:
-    """One link's: strictly one request at a time, the rest waits in the order it came."""
+    """The decisions of one link: strictly one request at a time; the rest waits in order."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -126,10 +126,10 @@ class Exchange:
         self._samples = 0
         self._closing = False
 
-    # -- from who sends ---------------------------------------------------------------------------
+    # -- from the gateway -------------------------------------------------------------------------
 
     def client(self, frame: Frame) -> list[Action]:
-        """A frame of the gateway."""
+        """A frame from the gateway."""
         try:
             message = decode_client(frame)
         except FrameError as error:

@@ -1,7 +1,7 @@
 """The SageMaker upstream: one bidirectional HTTP/2 stream per session, by the official SDK.
 
-The container behind the endpoint sees a WebSocket; we see parts. docs/SAGEMAKER.md is the page for
-whoever runs it. Needs Python 3.12 and the extra `sagemaker`.
+The container behind the endpoint sees a WebSocket; we see payload parts. docs/SAGEMAKER.md is for
+operators. Needs Python 3.12 and the extra `sagemaker`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ from services.tts_gateway.sagemaker_transport import Shared, Transport
 from services.tts_gateway.upstream import Link
 
 OPEN_S = 10.0
-"""From nothing to the container's WebSocket."""
+"""To open a stream as far as the container's WebSocket."""
 SEND_S = 10.0
-"""A far end that takes nothing for so long is gone."""
+"""A far end that takes nothing for this long is gone."""
 GOODBYE_S = 1.0
 CLOSE_S = 2.0
 EARLIEST_S, LATEST_S = 0.97, 1.0
-"""When a stream is replaced, as a share of its time: sessions that began together do not end so."""
+"""When a stream is replaced, as a share of its lifetime: at random, so that sessions that began
+together do not all change at once."""
 KEYS_MARGIN_S = 60.0
-"""A stream is replaced so long before its keys expire."""
+"""How long before its keys expire a stream is replaced."""
 
 _UNMODELED = re.compile(r" - id: (?:\S+#)?(\w+)")
 """Where the SDK puts the name of an error that it has no class for."""
@@ -73,7 +74,7 @@ class SageMakerUpstream:
         self._config: AsyncSageMakerRuntimeHTTP2Config | None = None
 
     async def connect(self) -> Link:
-        """Raises UpstreamError: not retryable where a person has to do something first."""
+        """Raises UpstreamError; not retryable if a person has to do something first."""
         caller = await self._callers.caller()
         transport = Transport(self._shared)
         try:
@@ -96,13 +97,13 @@ class SageMakerUpstream:
     async def look(self) -> None:
         """Open a stream as far as the container's WebSocket, and close it.
 
-        Instances are paid by the hour, so it costs nothing; and nothing less tells whether name,
-        keys and role are right and the container takes connections.
+        Instances are paid by the hour, so this costs nothing; and nothing less shows that name,
+        keys and role are right and that the container accepts connections.
         """
         await (await self.connect()).close()
 
     async def close(self) -> None:
-        """There is nothing to free: the thread that the streams share ends with the process."""
+        """Nothing to free: the thread that the streams share ends with the process."""
 
     async def _configured(
         self, caller: Caller, transport: Transport
@@ -157,9 +158,9 @@ class SageMakerUpstream:
 
 
 class SageMakerLink:
-    """One stream. One task writes and one reads; nobody who waits here interrupts either.
+    """One stream. One task writes and one reads; callers that stop waiting interrupt neither.
 
-    A receive that is cancelled would break the stream, a send the chain of its signatures.
+    A cancelled receive would break the stream, a cancelled send its chain of signatures.
     """
 
     def __init__(
@@ -205,7 +206,7 @@ class SageMakerLink:
     async def receive(self) -> tuple[Frame, bool | None]:
         came = await self._inbox.get()
         if came is None:
-            self._inbox.put_nowait(None)  # a link that has ended stays so
+            self._inbox.put_nowait(None)  # for the next call: a link that has ended stays ended
             assert self._end is not None  # noqa: S101
             raise self._end
         return came

@@ -1,4 +1,4 @@
-"""Who the gateway is for AWS: botocore's chain, asked off the event loop, frozen per stream."""
+"""The gateway's AWS credentials: botocore's chain, used off the event loop, fixed per stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.tts_gateway import sagemaker_errors as errors
 from services.tts_gateway.sagemaker_target import Target
 
 PORT = 8443
-"""The service takes streams here; on 443, which the SDK would choose, it never answers them."""
+"""The service accepts streams on this port; on 443, the SDK's choice, it never answers them."""
 
 _MAY_PASS = (
     botocore.exceptions.HTTPClientError,
@@ -29,7 +29,7 @@ _MAY_PASS = (
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Everything of AWS's configuration that one stream needs. It resolves to the same for good.
+    """Everything of AWS's configuration that one stream needs. It never changes.
 
     The SDK asks for the identity at every event; keys that changed in between would break the chain
     of signatures.
@@ -39,15 +39,15 @@ class Caller:
     region: str
     endpoint_uri: str
     valid_s: float | None
-    """For how many seconds the keys are good; None: without end."""
+    """For how many seconds the keys are valid; None: without limit."""
 
     async def get_identity(self, *, properties: AWSIdentityProperties) -> AWSCredentialsIdentity:
-        """What the SDK asks of an identity resolver."""
+        """The SDK's interface of an identity resolver."""
         return self.identity
 
 
 class Callers:
-    """Makes callers. Credentials come from wherever AWS's tools find them, and go nowhere else."""
+    """Makes callers. Credentials come from where AWS's tools find them, and go nowhere else."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -55,12 +55,12 @@ class Callers:
         self._making = asyncio.Lock()
 
     async def caller(self) -> Caller:
-        """A caller with the keys of now. Raises UpstreamError that says what to do."""
+        """A caller with the present keys. Raises UpstreamError that says what to do."""
         async with self._making:
             return await asyncio.to_thread(self._make)
 
     def forget(self) -> None:
-        """Look for keys anew the next time: those that were refused may be mended by then."""
+        """Look for keys again next time: refused ones may have been fixed by then."""
         self._session = None
 
     def _make(self) -> Caller:
@@ -108,6 +108,6 @@ def _endpoint_uri(session: botocore.session.Session, region: str, fips: bool) ->
 
 
 def _valid_s(credentials: Any) -> float | None:
-    """botocore renews temporary keys in time and keeps when they end to itself."""
+    """When the keys expire: botocore renews temporary keys in time, but has no public expiry."""
     expiry: datetime | None = getattr(credentials, "_expiry_time", None)
     return None if expiry is None else (expiry - datetime.now(UTC)).total_seconds()

@@ -12,7 +12,7 @@ _CLOCK_OR_KEY = ("signature", "expired", "token", "unrecognizedclient", "invalid
 
 
 def refused(target: Target, region: str, status: int, name: str, said: str = "") -> UpstreamError:
-    """An answer instead of a stream: its HTTP status, the name of AWS's error and its words."""
+    """SageMaker answered instead of opening a stream: HTTP status, AWS's error name and message."""
     where = f"the endpoint {target.endpoint} in {region}"
     answer = f"SageMaker answered {status} {name}".rstrip()
     if status == 429:
@@ -53,7 +53,7 @@ def _forbidden(target: Target, region: str, answer: str, words: str) -> Upstream
 
 
 def no_credentials(why: str, *, retryable: bool = False) -> UpstreamError:
-    """There is nothing to sign with."""
+    """There are no credentials to sign with."""
     told = (
         f"no AWS credentials ({why}): give the gateway a task role, a profile or AWS_ACCESS_KEY_ID "
         f"and AWS_SECRET_ACCESS_KEY"
@@ -62,13 +62,13 @@ def no_credentials(why: str, *, retryable: bool = False) -> UpstreamError:
 
 
 def no_region() -> UpstreamError:
-    """Nobody says where."""
+    """No region is configured."""
     told = "no AWS region: write it into the upstream's URL (?region=…) or set AWS_REGION"
     return UpstreamError("upstream_no_region", told)
 
 
 def unreachable(uri: str, why: str) -> UpstreamError:
-    """Nobody is there, or nobody who speaks HTTP/2."""
+    """Nothing answers, or nothing that speaks HTTP/2."""
     told = (
         f"cannot reach SageMaker at {uri} ({why}): is the region right, and is the port open "
         f"(8443, not 443)?"
@@ -77,11 +77,11 @@ def unreachable(uri: str, why: str) -> UpstreamError:
 
 
 def unanswered(uri: str, seconds: float) -> UpstreamError:
-    """It was not told why; a certificate that is not trusted looks the same."""
+    """There was no answer in time; an untrusted certificate looks the same."""
     return unreachable(uri, f"no answer in {seconds:g} s; or its certificate is not trusted")
 
 
 def ended(why: str) -> UpstreamError:
-    """The stream is over and we did not end it."""
+    """The stream ended, but not by us."""
     told = f"the stream to the inference container was lost ({why})"
     return UpstreamError("upstream_lost", told, retryable=True)

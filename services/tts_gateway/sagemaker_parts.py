@@ -1,4 +1,4 @@
-"""The parts of a SageMaker stream put together to frames, as the container sent them."""
+"""The parts of a SageMaker stream, joined to the frames that the container sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARTIAL, COMPLETE = "PARTIAL", "COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One payload part; what the service did not say is None."""
+    """One payload part; a field is None if the service did not set it."""
 
     data: bytes
     data_type: str | None = None
@@ -28,7 +28,7 @@ class Joiner:
         self._data_type: str | None = None
 
     def add(self, part: Part) -> tuple[Frame, bool | None] | None:
-        """The frame that this part completes, and whether it is text (None: nobody says).
+        """The frame that this part completes, and whether it is text (None: unknown).
 
         Raises UpstreamError for a frame too large to be read.
         """

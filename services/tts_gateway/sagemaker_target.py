@@ -22,21 +22,21 @@ _PARAMETERS = (*_KNOWN, "max_age_s")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One endpoint, and how to get there. An empty string is what AWS or the environment says."""
+    """One endpoint, and how to reach it. An empty string means AWS's or the environment's value."""
 
     endpoint: str
     region: str = ""
     variant: str = ""
     path: str = ""
-    """Of the container's WebSocket, without a leading slash."""
+    """Path of the container's WebSocket, without a leading slash."""
     query: str = ""
-    """Of the container's WebSocket: `k=v&k=v`."""
+    """Query of the container's WebSocket: `k=v&k=v`."""
     endpoint_uri: str = ""
-    """Instead of AWS's own address of the region: an emulator, a VPC endpoint."""
+    """Address to use instead of AWS's own for the region: an emulator, a VPC endpoint."""
     ca: str = ""
-    """File of the certificates to trust instead of the system's, PEM."""
+    """PEM file of the certificates to trust instead of the system's."""
     profile: str = ""
-    """Of AWS's configuration files: credentials and region."""
+    """Profile of AWS's configuration files: credentials and region."""
     fips: bool = False
     max_age_s: float = MAX_AGE_S
     """After how many seconds at most a stream is replaced."""

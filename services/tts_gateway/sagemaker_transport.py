@@ -1,7 +1,7 @@
-"""The SDK's HTTP/2 transport, made fit for speech: what it hides is told, what it holds up is not.
+"""The SDK's HTTP/2 transport, changed to report broken streams and not to delay requests.
 
 Written against the exact version that pyproject.toml pins. Each deviation says what it is for;
-`tests/integration/test_sagemaker_upstream.py` shows each.
+`tests/integration/test_sagemaker_upstream.py` tests each.
 """
 
 from __future__ import annotations
@@ -148,9 +148,9 @@ class Response(AWSCRTHTTPResponse):
 
 
 async def _uncancelled(future: Future[T]) -> T:
-    """Its result. Who stops waiting does not cancel it: the library would fail to set it later.
+    """Its result. A caller that stops waiting does not cancel it: the library sets it later.
 
-    A connection that comes too late is closed when nobody holds it.
+    A connection that comes too late is closed once nothing refers to it.
     """
     return await asyncio.shield(asyncio.wrap_future(future))
 
