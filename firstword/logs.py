@@ -1,8 +1,8 @@
 """A service's log: every line of it is one JSON object, whoever writes it.
 
-Ours say what happened by `event`. What libraries say, what nobody caught and what somebody prints
-become lines of the same kind. Never text: of an error its kind and its place are told, since its
-message may quote what a customer said; of what is printed, only who printed it.
+Our own lines say what happened in `event`. Log records of libraries, uncaught errors and anything
+printed become lines of the same kind. Text is never logged: of an error only its type and place,
+since its message may quote what a customer said; of printed output only who printed it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ QUIET = {
     "asyncio": logging.WARNING,
     "phonemizer": logging.ERROR,  # warns of every text whose words it joins
 }
-"""Libraries that say too much, and from which level on they are heard."""
+"""Libraries that log too much, and the lowest level that is kept."""
 SAID_CHARS = 500
 FRAMES = 12
-"""So many places of a stack are told, the innermost."""
+"""How many places of a stack are logged, the innermost ones."""
 
 Fields = MutableMapping[str, Any]
 
 
 def configure(service: str, level: str = "INFO") -> None:
-    """From now on all that this process says on standard output is lines of JSON: time, level,
-    event, service and the fields of the event. Raises SettingsError for a level that is none."""
+    """From now on everything on this process's standard output is lines of JSON: time, level,
+    event, service and the event's fields. Raises SettingsError for an unknown level."""
     try:
         number = level_of(level)
     except ValueError as error:
@@ -58,7 +58,7 @@ def configure(service: str, level: str = "INFO") -> None:
 
 
 def level_of(name: str) -> int:
-    """The level, as `logging` numbers it. Raises ValueError for a name that is none."""
+    """The level, as `logging` numbers it. Raises ValueError for an unknown name."""
     if name.upper() not in LEVELS:
         raise ValueError(f"must be one of {', '.join(LEVELS)}")
     return logging.getLevelNamesMapping()[name.upper()]
@@ -70,8 +70,8 @@ def logger() -> Any:
 
 
 def bind(**names: str | int | None) -> None:
-    """What this task works on: its lines carry these from now on, those of libraries too, and so do
-    the tasks that it starts. None takes a name away."""
+    """Set what this task works on: its log lines carry these names from now on, and so do those of
+    libraries and of tasks that it starts. None removes a name."""
     structlog.contextvars.unbind_contextvars(*(name for name in names if names[name] is None))
     structlog.contextvars.bind_contextvars(
         **{name: value for name, value in names.items() if value is not None}
@@ -92,7 +92,7 @@ def _common(service: str) -> list[Any]:
 
 
 def _without_message(_logger: Any, _method: str, fields: Fields) -> Fields:
-    """An exception is told by its kind and its place."""
+    """Replace an exception by its type and place."""
     found = fields.pop("exc_info", None)
     error = found if isinstance(found, BaseException) else sys.exc_info()[1]
     if found and error is not None:
@@ -107,7 +107,7 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 
 def places(error: BaseException) -> list[str]:
-    """Where the error passed, the innermost last: places in the code, never what it says."""
+    """The places in the code that an error passed, the innermost last; never its message."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     return [f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in frames]
 
@@ -163,7 +163,7 @@ class _From(logging.Filter):
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes to the log. A record that cannot be put into words is told as that."""
+    """Writes to the log. A record that cannot be formatted is logged as such."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
@@ -195,7 +195,7 @@ def _hear_what_nobody_caught() -> None:
 
 
 class _Printed(io.TextIOBase):
-    """Takes the place of a standard stream: what a library prints may be what a customer said."""
+    """Replaces a standard stream: what a library prints may be what a customer said."""
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

@@ -1,8 +1,8 @@
 """redis-py on whatever the URL leads to: one server, or any nodes of a cluster.
 
-redis-py retries on its own, in several layers, without a word: a plain XADD may be written twice,
-and a connection that died silently keeps its caller for most of a minute. Here its retries are off,
-and what may be repeated is repeated in one place, within a time that is known (docs/REDIS.md).
+redis-py retries by itself, in several layers and silently: a plain XADD may be written twice, and a
+connection that died silently keeps its caller for most of a minute. Here its retries are off, and
+commands that may be repeated are repeated in one place, within a known time (docs/REDIS.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redis.commands import AsyncCoreCommands
 from firstword.errors import FirstwordError
 
 PATIENCE_S: Final = 2.5
-"""No attempt begins later than this: what fails at once gets several, what times out one more."""
+"""No attempt begins later than this: fast failures get several attempts, a timeout one more."""
 
 RULE: Final = (
     "a Redis URL is like redis://host:6379, with TLS rediss://user:password@host:6379; in a "
@@ -43,7 +43,7 @@ _AWAY = (
 class Address:
     """Where the URL leads. A cluster may be named by several nodes, `redis://a:6379,b:6379`.
 
-    Raises ValueError if it is no Redis URL, without a word of it: it may hold a password.
+    Raises ValueError if it is not a Redis URL, without quoting it: it may hold a password.
     """
 
     def __init__(self, url: str) -> None:

@@ -23,7 +23,7 @@ FULL_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What one server says: its `INFO`, and of `CONFIG GET` what it lets us have, maybe nothing."""
+    """What one server says: its `INFO`, and its `CONFIG GET` as far as it is allowed, if at all."""
 
     info: Mapping[str, Any]
     config: Mapping[str, str]
@@ -31,7 +31,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `remedy` says what to do, '' where there is nothing to do.
+    """The result of one check. `remedy` says what to do, '' if there is nothing to do.
 
     `note` is worth knowing, `warning` may cost sessions, `fatal` cannot work.
     """

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def encode_client(message: ClientMessage) -> str:
-    """The JSON frame of a client message; fields that say nothing are left out."""
+    """The JSON frame of a client message, without optional fields that are not set."""
     match message:
         case Synthesize():
             body: dict[str, Any] = {"type": "synthesize", "id": message.id, "text": message.text}
@@ -117,7 +117,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 def decode_client(frame: Frame) -> ClientMessage:
     """Read a client frame, text or binary.
 
-    `type` may be absent where `text` is there, and `request_id` stands for a missing `id`, as the
+    `type` may be absent if there is a `text`, and `request_id` stands for a missing `id`, as
     clients of the published AWS example write. Unknown fields are ignored.
 
     Raises: FrameError with code `frame_too_large`, `bad_utf8`, `bad_json`, `bad_message`,

@@ -20,7 +20,7 @@ Words: TypeAlias = tuple[tuple[int, int, float, float], ...]
 
 
 class FrameError(DecodeError):
-    """A frame that cannot be read; `id` is the synthesis it speaks of, where that is known."""
+    """A frame that cannot be read; `id` is the synthesis it belongs to, if that is known."""
 
     def __init__(self, code: str, message: str, *, id: str | None = None) -> None:
         super().__init__(code, message)

@@ -34,9 +34,9 @@ def setting(
 ) -> Any:
     """A dataclass field read from the variable `env`; `help` is its line in the docs.
 
-    With `or_zero`, 0 is allowed below the minimum: it turns off what the setting is about. `check`
-    raises ValueError for a text that will not do. `shown` takes out of a value what may not be told
-    where it is wrong.
+    With `or_zero`, 0 is allowed below the minimum: it turns the feature off. `check` raises
+    ValueError for an invalid text. `shown` removes from a value what an error must not show, such
+    as a password.
     """
     return dataclasses.field(
         default=default,

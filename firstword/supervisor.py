@@ -28,8 +28,8 @@ Tell = Callable[[str, str], None]
 _POLL_S = 0.05
 _PROBE_TIMEOUT_S = 2.0
 _WELL_ENOUGH = {"memory", "poison", "upstream"}
-"""Checks that may be red: a server that is full, a publisher that is broken or a backend that is
-away is no reason to end who could serve the rest, or will once it is back."""
+"""Checks that may be red: a full server, a broken publisher or an absent backend is no reason to
+end a service that serves everything else, or will once they are back."""
 _TAIL_LINES = 12
 _TAIL_BYTES = 16_384
 
@@ -44,10 +44,10 @@ class ServiceEnded(ServiceFailed):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A process to keep. `env(addresses)` are its variables beyond the common ones, given the
-    addresses of those it comes `after`; asked again where it ended before it was ready, which is
-    tried once more if they differ then. `port_variable` is set when it is started again, to the
-    port it had: others know that one."""
+    """A process to keep running. `env(addresses)` gives its variables beyond the common ones, from
+    the addresses of the services it comes `after`. If it ends before it is ready, `env` is called
+    again, and the process tried once more if the variables differ. On a restart `port_variable` is
+    set to the port it had, which others know."""
 
     name: str
     command: Sequence[str]
@@ -59,8 +59,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds. `start_s`: until a service must be ready. `stable_s`: after that much life a death
-    counts as the first. `grace_s`: from the request to stop until it is killed."""
+    """Seconds. `start_s`: until a service must be ready. `stable_s`: after running this long a
+    death counts as the first. `grace_s`: from the request to stop until it is killed."""
 
     start_s: float = 120.0
     stable_s: float = 60.0

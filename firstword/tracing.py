@@ -1,8 +1,8 @@
 """One trace for each turn, over all services (the extra `tracing`).
 
-Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set: then no exporter is imported, and all here returns
-at once. Spans are made when their ends are known, by the Redis server's clock, so that those of
-several machines lie right beside each other.
+Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set: without it no exporter is imported, and everything
+here returns at once. Spans are made when their ends are known, on the Redis server's clock, so that
+those of several machines fit together.
 
 A turn belongs to the trace of its text's `traceparent`; without one to a trace of its own, whose id
 every service makes out of the same three things.

@@ -80,7 +80,7 @@ class Bench:
         return list(await asyncio.gather(*(one() for _ in range(sessions))))
 
     async def _speak(self, step: Step, visit: Visit | None, began: float, later_s: float) -> None:
-        """One session, which begins `later_s` after the others' start, as people do."""
+        """One session, which begins `later_s` into the step: people do not all begin at once."""
         await asyncio.sleep(later_s)
         while _now() < began + self._step_s or step.turns < LEAST_TURNS:
             try:
