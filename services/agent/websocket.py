@@ -209,6 +209,7 @@ class Line:
                 raise RequestError("bad_frame", "send JSON in text frames")
             request = parse_frame(data, self._limits)
             if isinstance(request, Cancel):
+                self.conversation.silence(request.turn)  # what is said next may need the room
                 self._start(self._cancel(request))
                 return
             if len(self.conversation.turns) >= self._max_turns:
@@ -245,7 +246,6 @@ class Line:
 
     async def _cancel(self, request: Cancel) -> None:
         """Cancel. The caller gets the receipt with the session's events."""
-        self.conversation.silence(request.turn)
         try:
             await self.session.cancel(request.turn, request.played)
         except FirstwordError as error:

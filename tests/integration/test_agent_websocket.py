@@ -166,6 +166,20 @@ async def test_too_many_turns_are_refused(socket: Socket, path: PathDouble) -> N
     assert error["code"] == "busy"
 
 
+async def test_a068_what_is_said_right_behind_a_cancel_has_the_room_of_what_it_stopped(
+    socket: Socket, path: PathDouble
+) -> None:
+    slow = {"text": "It takes a while until this is written.", "tokens_per_second": 1}
+    for _ in range(5):
+        for _ in range(2):
+            await socket.send_json({"type": "say", "mode": "batch", **slow})
+        await socket.send_json({"type": "cancel"})
+    await socket.send_json({"type": "say", "text": "Now this."})
+    frames = await until(socket, "turn_done")
+    assert list(spoken_by_segment(frames).values()) == ["Now this."]
+    assert events(frames, "error") == []
+
+
 async def test_hanging_up_cancels_what_is_open(socket: Socket, path: PathDouble) -> None:
     path.speaking.clear()
     await socket.send_json({"type": "say", "text": "Never heard", "tokens_per_second": 20})
