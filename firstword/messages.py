@@ -20,15 +20,15 @@ UNREADABLE: dict[str, Any] = {
     "pace": "",
     "meta": {"": ""},
 }
-"""What stands for a setting of an `open` or a text that could not be read. None of it is allowed:
-it is refused as every bad setting is, and a text is spoken all the same."""
+"""What stands for a setting of an `open` or a text that could not be read. It is never valid, so it
+is refused like any bad setting, and a text is still spoken."""
 
 # -- in: fw:text, fw:text:{p} ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ingress:
-    """What may stand on any ingress message. `src`: its entry id on the door it was copied from."""
+    """Fields of any ingress message. `src`: its entry id on the door that it was copied from."""
 
     session: str
     traceparent: str | None = None
