@@ -26,6 +26,7 @@ def rules(language: Language) -> list[Rule]:
     if "titles" in language.tables:
         made.insert(0, rule("l", r"D\.(?=[ ]([^\W\d_a-z]\w{1,30}))", _don))
     if language.family == "en":
+        made.append(rule("l", r"(p\.a)\.(?!\w)", _per_annum))
         made.append(rule("l", r"[A-Za-z](?:\.[A-Za-z]){1,5}\.?(?!\w)", _initialism))
         made.append(rule("l", r"([A-Z])\.(?=[ ]([A-Z]\w{0,40}))", _initial))
     return made
@@ -65,6 +66,11 @@ def _street_or_saint(found: re.Match[str], language: Language) -> str | None:
         return None
     dot = "." if found[0].endswith(".") and ends_text(found) else ""
     return f"{street if behind_name else saint}{dot}"
+
+
+def _per_annum(found: re.Match[str], _language: Language) -> str:
+    """3.75% p.a."""
+    return "per annum" + ("." if ends_text(found) else "")
 
 
 def _initialism(found: re.Match[str], language: Language) -> str:

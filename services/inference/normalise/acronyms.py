@@ -25,7 +25,7 @@ def rules(language: Language) -> list[Rule]:
             r"(?=[A-Za-z]{1,12}\d|\d{1,12}[A-Za-z])[A-Za-z\d]{2,40}(?:(?<=\d)\.\d{1,4}(?!\.?\d))?(?!\w)",
             _mixed,
         ),
-        rule("d", r"\d{4}(?!\w|[.,:/-]\d)", _model),
+        rule("d", r"\d{3,4}(?!\w|[.,:/-]\d)", _model),
     ]
 
 
@@ -88,7 +88,7 @@ def _group(part: str, language: Language) -> str:
     if part[0].isdecimal():
         if len(part) > 4 and part.isdecimal():  # a code: DNI 12345678Z
             return language.digits(part)
-        if len(part) == 4 and part.isdecimal() and part[0] != "0":
+        if len(part) in (3, 4) and part.isdecimal() and part[0] != "0":
             return in_pairs(part, language)
         whole, _, decimals = part.partition(".")
         point = [language.word("point"), language.digits(decimals)] if decimals else []
@@ -104,7 +104,7 @@ def _group(part: str, language: Language) -> str:
 
 
 def _model(found: re.Match[str], language: Language) -> str | None:
-    """RTX 4090: forty ninety."""
-    before = found.string[max(0, found.start() - 12) : found.start()]
+    """RTX 4090: forty ninety; flight BA 237."""
+    before = re.sub("(?<=light )[A-Z]{2} $", "", found.string[: found.start()][-16:])
     names = tuple(f"{name} " for name in language.tables.get("models", ()))
     return in_pairs(found[0], language) if names and before.endswith(names) else None

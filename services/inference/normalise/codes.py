@@ -128,7 +128,10 @@ def _called(found: re.Match[str], language: Language) -> str | None:
     if not _is_code(_BEFORE_ANOTHER.sub("", before), found, language):
         return None
     groups = re.findall(r"\d+", found[0])
-    if len(found[0]) == 4 and found[0] in language.table("emergency").get("numbers", ()):
+    emergency = language.table("emergency")
+    if found[0] in emergency.get("whole", ()):  # le cent douze
+        return language.cardinal(found[0])
+    if len(found[0]) == 4 and found[0] in emergency.get("numbers", ()):
         return f"{language.cardinal(found[0][:2])} {language.cardinal(found[0][2:])}"
     return ", ".join(_spelled(group, language) for group in groups)
 

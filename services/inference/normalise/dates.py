@@ -132,7 +132,8 @@ def _century_of(found: re.Match[str], language: Language) -> str | None:
 def _day_month(found: re.Match[str], language: Language) -> str | None:
     day, last, month, year = found.groups()
     before = found.string[max(0, found.start() - 4) : found.start()].lower()
-    if language.family == "en" and before == "the ":  # the fifth of May stays so
+    of = re.search(r"\d(?:st|nd|rd|th) of ", found[0])
+    if language.family == "en" and (of or before == "the "):  # the fifth of May stays so
         said = say(
             None, months_of(language)[month], day, last, language, day_first=True
         ).removeprefix("the ")

@@ -10,6 +10,7 @@ from services.inference.normalise.rules import Rule, ends_text, rule
 
 _END: Final = r"(?=$|[\s.,!?])"
 _LOVED: Final = r"(?=[ ](?:you|u|ya|it|this|that|my|the|your|our|[A-Z]\w+)(?!\w))"
+_COMPARISON: Final = re.compile(r"\d[ ]?[<>]=?[ ]?\d")
 _COMPARED: Final = frozenset("is are was be than of to at if when x n y".split())
 
 
@@ -37,8 +38,9 @@ def _face(found: re.Match[str], _language: Language) -> str | None:
 
 def _heart(found: re.Match[str], _language: Language) -> str | None:
     """At the end; not where it is less than three of something."""
-    words = _before(found).split()
-    is_compared = not words or words[-1].lower() in _COMPARED
+    before = _before(found)
+    words = before.split()
+    is_compared = not words or words[-1].lower() in _COMPARED or _COMPARISON.search(before)
     return "" if ends_text(found) and not is_compared else None
 
 

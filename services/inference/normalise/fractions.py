@@ -35,10 +35,27 @@ def rules(language: Language) -> list[Rule]:
 
 
 def named(language: Language) -> list[Rule]:
-    """2/3rds is no day."""
+    """2/3rds is no day; 2.5 लाख is ढाई लाख."""
+    if language.family == "hi":
+        return [
+            rule("d", r"(\d{1,3})\.50?(?=[ ](?:सौ|हज़ार|हजार|लाख|करोड़|करोड़|अरब|घंट))", _half_of_many)
+        ]
     if language.family != "en":
         return []
     return [rule("d", r"(?:(\d{1,3})[ -])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?(?!\w)", _named_part)]
+
+
+def _half_of_many(found: re.Match[str], language: Language) -> str:
+    if found[1] == "0":
+        return str(language.table("half")["m"])
+    return and_a_half(found[1], language)
+
+
+def and_a_half(whole: str, language: Language) -> str:
+    """`ढाई`: where a language has words of its own for it."""
+    pattern = language.table("and_a_half")
+    said: str = pattern.get(whole, pattern[""])
+    return said.format(language.cardinal(whole))
 
 
 def _gender(found: re.Match[str], language: Language) -> str:
@@ -86,9 +103,7 @@ def _with_whole(
     if not whole or part is None:
         return part
     if numerator == "1" and denominator == "2" and language.table("and_a_half"):
-        pattern = language.table("and_a_half")
-        said: str = pattern.get(whole, pattern[""])
-        return said.format(language.cardinal(whole))
+        return and_a_half(whole, language)
     if numerator == "1" and language.spaced:  # one and a half, dos y medio
         halves = language.table("half_behind") or language.table("half")
         half = halves.get(gender or "m") if denominator == "2" else None

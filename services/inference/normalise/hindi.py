@@ -1,4 +1,4 @@
-"""Names of whole numbers in Hindi, which num2words does not know. Pure."""
+"""Names of whole numbers and years in Hindi, which num2words does not know. Pure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ _SCALES: Final = (
     (10**3, "हज़ार"),
     (100, "सौ"),
 )
+
+
+def year(value: int) -> str:
+    """Nineteen hundred forty seven; from 2000 on, and before 1100, like any number."""
+    if not 1100 <= value < 2000:
+        return cardinal(value)
+    hundreds, rest = divmod(value, 100)
+    return f"{cardinal(hundreds)} सौ {cardinal(rest) if rest else ''}".rstrip()
 
 
 def cardinal(value: int) -> str:

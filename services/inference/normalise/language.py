@@ -129,6 +129,8 @@ class Language:
         """`nineteen ninety nine` for 1999, where a language reads years so."""
         if self.family == "zh":
             return self.digits(digits)
+        if self.family == "hi":
+            return hindi.year(int(digits))
         return self._named(int(digits), "year" if self.family == "en" else "cardinal")
 
     def digits(self, text: str) -> str:
@@ -146,7 +148,13 @@ class Language:
         whole, point, decimals = self.plain(text).partition(".")
         if not point:
             return self.cardinal(whole, gender)
-        return self.joined([self.cardinal(whole or "0"), self.word("point"), self.digits(decimals)])
+        said = self._decimals(decimals)
+        return self.joined([self.cardinal(whole or "0"), self.word("point"), said])
+
+    def _decimals(self, digits: str) -> str:
+        """Two (French: or three) are a number where Romance is spoken: trois virgule quatorze."""
+        as_number = len(digits) in self.tables.get("decimals_named", ()) and digits[0] != "0"
+        return self.cardinal(digits) if as_number else self.digits(digits)
 
     def plain(self, text: str) -> str:
         """`1234.5` for what the language writes as 1,234.5 or 1.234,5."""

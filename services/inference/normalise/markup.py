@@ -39,7 +39,7 @@ def rules(_language: Language) -> list[Rule]:
     attribute = r"(?:[ ][\w:-]{1,30}=(?:\"[^\"<>]{0,200}\"|'[^'<>]{0,200}'|[^\s\"'<>]{1,200}))"
     known = any_of([*_ENDING, *_INLINE])
     return [
-        rule("s", r"<!--.{0,2000}?-->|<[!?][A-Za-z][^<>]{0,300}>", _nothing),
+        rule("s", r"<!--.{0,2000}?-->|<\|[\w-]{1,40}\|>|<[!?][A-Za-z][^<>]{0,300}>", _nothing),
         rule("s", rf"</?({known}){attribute}{{0,10}}[ ]?/?>", _tag, re.IGNORECASE),
         rule("s", rf"<(?:/[\w:-]{{1,30}}|[A-Za-z][\w:-]{{0,30}}{attribute}{{1,10}}[ ]?/?)>", _tag),
         rule("s", r"<(?=[A-Za-z/][^\s<>]{0,200}>)", _space),

@@ -12,12 +12,14 @@ POWERS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ₀₁₂₃₄�
 
 _DEGREES: Final = (
     "all alla sott sopra nord ovest celsius centigrad oggi domani acima abaixo norte leste oeste "
-    "hoje amanh quando nel dell circa negativ gradi com para fora durante"
+    "hoje amanh quando nel dell circa negativ gradi com para fora durante "
+    "bajo este hoy maña cuando grados centígrad afuera hasta desde"
 ).split()
 """Beginnings of what stands behind a temperature."""
 _STAGE: Final = r"(?:[-.]?(rc|alpha|beta|dev|pre|preview|next|canary|nightly)(?:[-.]?(\d{1,3}))?)"
 """What stands behind a version that is not out yet."""
 _MILLIONS_OF: Final = r"(\d{1,3}(?:[.\u00a0\u202f ]\d{3}){2,4}|[1-9]\d{0,5}0{6})[ ][^\W\d_]{3,30}"
+_TH: Final = "(?:st|nd|rd|th)"
 _YEARS: Final = range(1010, 2100)
 
 
@@ -51,14 +53,33 @@ def rules(language: Language) -> list[Rule]:
 
 
 def ordinals(language: Language) -> list[Rule]:
-    """3° piano: before a noun it is no temperature."""
-    if "°" not in language.table("ordinal_marks"):
-        return []
-    return [rule("d", rf"([1-9]|[12]\d|3[01])°(?=[ ](?!{any_of(_DEGREES)})[a-zà-ú]{{4,}})", _nth)]
+    """3° piano, il 2°: before a noun and behind an article it is no temperature."""
+    made = []
+    if language.family == "en":
+        made.append(rule("d", rf"(\d{{1,3}}){_TH}[-–](\d{{1,3}}){_TH}(?![-–\w])", _ordinals))
+    if language.family in ("es", "it", "pt"):
+        day = r"([1-9]|[12]\d|3[01])°"
+        made.append(rule("d", rf"{day}(?=[ ](?!{any_of(_DEGREES)})[a-zà-ú]{{4,}})", _nth))
+        made.append(rule("d", rf"{day}(?![ ]?[CFK\d]|\w)", _nth_behind_article))
+    return made
+
+
+def _ordinals(found: re.Match[str], language: Language) -> str:
+    """1st-3rd."""
+    return up_to(language.ordinal(found[1]), language.ordinal(found[2]), language)
+
+
+def _nth_behind_article(found: re.Match[str], language: Language) -> str | None:
+    """Il 1° e il 2°; behind a verb, and where more is said of it, it is a temperature."""
+    before = found.string[max(0, found.start() - 8) : found.start()].lower().split(" ")
+    is_named = len(before) > 1 and before[-2] in language.tables["articles"] and not before[-1]
+    ahead = re.compile(rf"[ ]{any_of(_DEGREES)}").match(found.string, found.end())
+    return language.ordinal(found[1]) if is_named and not ahead else None
 
 
 def _nth(found: re.Match[str], language: Language) -> str:
-    return language.ordinal(found[1])
+    noun = language.noun(found.string, found.end())
+    return language.ordinal(found[1], language.gender(noun), noun)
 
 
 def plain(language: Language) -> Rule:
@@ -190,7 +211,8 @@ def in_pairs(digits: str, language: Language) -> str:
     if language.family != "en" or digits.endswith("00"):
         return language.cardinal(digits)
     if len(digits) == 3:
-        return f"{language.cardinal(digits[0])} {language.cardinal(digits[1:])}"
+        rest = f"oh {language.cardinal(digits[2])}" if digits[1] == "0" else ""
+        return f"{language.cardinal(digits[0])} {rest or language.cardinal(digits[1:])}"
     return language.year(digits)
 
 
@@ -218,7 +240,12 @@ def _range(found: re.Match[str], language: Language) -> str | None:
         return f"{pair[0]}, {language.digits(last)}"
     if is_year(first) and (is_year(last) or (len(last) == 2 and last.isdecimal())):
         return up_to(language.year(first), language.year(last), language)
+    won = re.compile(language.tables.get("won", "(?!)")).match(found.string, found.end())
+    if won and len(first) == len(last) == 1:  # 3-1 से जीता
+        return language.joined(pair)
     if len(first) < 4 and first.isdecimal() and last.isdecimal() and int(first) > int(last):
+        if language.code == "en-gb" and last == "0":
+            return f"{pair[0]} nil"
         return language.between(pair[0], "ratio", pair[1])
     return up_to(pair[0], pair[1], language)
 

@@ -27,7 +27,7 @@ def rules(language: Language) -> list[Rule]:
     """What stands in front decides, or what stands behind; alone it is a number."""
     table = language.table
     before, marks = table("before_roman"), table("roman_marks")
-    roman, end = rf"(?P<x>{_ROMAN})", r"(?!\w|['’]|\.(?:\d|\w\.))"
+    roman, end = rf"(?P<x>{_ROMAN})", r"(?!\w|['’](?!s(?!\w))|\.(?:\d|\w\.))"
     made = [
         rule("l", rf"{any_of(table('reigns'))} {roman}{end}", _reign),
         rule("l", rf"{any_of(table('numbered'))} (?![CL](?!\w)){roman}{end}", _numbered),

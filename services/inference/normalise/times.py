@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services.inference.normalise.fractions import and_a_half
 from services.inference.normalise.language import Language
 from services.inference.normalise.numbers import is_year, up_to
 from services.inference.normalise.rules import Rule, ends_text, rule
@@ -224,6 +225,9 @@ def _with_hours(hour: str, minute: str, language: Language) -> str:
     if not int(minute):
         template: str = language.table("clock")[one]
         return template.format(hour=said)
+    if minute == "30" and int(hour) in range(1, 13) and language.table("and_a_half"):
+        said = and_a_half(hour.lstrip("0"), language)
+        return str(language.table("clock")["many"]).format(hour=said)
     template = language.table("clock")[f"{one}_minutes"]
     return template.format(hour=said, minute=_minutes(minute, language))
 

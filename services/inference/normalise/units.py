@@ -229,6 +229,8 @@ def _part_of(found: re.Match[str], language: Language) -> str | None:
     link, name = language.word("part_of"), names_of(found[2], language)[0]
     if language.family == "en" and name[0] in "aeio":
         link = "of an "
+    if language.family == "en" and found[1] in ("1/2", "½"):
+        part, link = "half", link.removeprefix("of ")
     return f"{part} {link}{name}"
 
 
