@@ -22,7 +22,7 @@ from smithy_http.aio.crt import AWSCRTHTTPClient, AWSCRTHTTPClientConfig
 from firstword.emulator.server import Emulator
 from firstword.emulator.signatures import KeyPair
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 Part = tuple[bytes, str | None, str | None]
 """Bytes, DataType, CompletionState."""
 

@@ -113,7 +113,7 @@ async def test_a_stream_that_breaks_is_told(
 
 @pytest.mark.parametrize("at_max", [True, False])
 async def test_a_stream_whose_time_is_up_ends(backend: WebSocketBackend, at_max: bool) -> None:
-    async with emulated(backend.url, max_duration_s=0.2, cap_is_error=at_max) as made:
+    async with emulated(backend.url, max_duration_s=1, cap_is_error=at_max) as made:
         link = await (await upstream_of(made.url)).connect()
         error = await ends(link)
         assert ("ModelInvocationTimeExceeded" in error.message) == at_max
@@ -169,6 +169,7 @@ async def test_an_endpoint_that_never_answers_is_given_up(
     endpoint.emulator.inject("never-answer")
     error = await refused(upstream)
     assert (error.code, error.retryable) == ("upstream_unreachable", True)
+    monkeypatch.undo()  # for one that does, this is short on a busy machine
     endpoint.emulator.heal()
     await (await upstream.connect()).close()
 

@@ -222,7 +222,7 @@ async def test_a_client_that_takes_nothing_is_reset_when_its_stream_must_end() -
     """An event that is half sent cannot be followed by another."""
     async with (
         FrameContainer() as container,
-        Emulator(Settings(container.url), ["max-duration=0.2"]) as emulator,
+        Emulator(Settings(container.url), ["max-duration=1"]) as emulator,
         raw_client(emulator) as client,
     ):
         stream = await (await client.open()).opened()

@@ -126,7 +126,7 @@ async def test_split_and_delayed_parts_arrive_whole() -> None:
 
 
 async def test_a_capped_stream_ends_and_the_next_one_opens() -> None:
-    async with echoing("max-duration=0.2@1") as (_, client):
+    async with echoing("max-duration=1@1") as (_, client):
         stream = await client.open()
         with pytest.raises(ModelStreamError) as caught:
             await stream.receive()

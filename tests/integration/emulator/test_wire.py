@@ -408,7 +408,7 @@ async def test_a_client_that_vanishes_during_the_upgrade_is_forgotten(how: str) 
     lines: list[str] = []
     async with (
         FrameContainer() as container,
-        Emulator(Settings(container.url, open_timeout_s=0.2), tell=lines.append) as emulator,
+        Emulator(Settings(container.url, open_timeout_s=2), tell=lines.append) as emulator,
         raw_client(emulator) as client,
     ):
         container.answers = False
