@@ -42,7 +42,7 @@ _m = re.escape(MARKS)
 _close = re.escape(CLOSERS) + ZERO_WIDTH + COMBINING
 # Citations and notes, the target of a link whose text ended in the mark, the end of TeX, closing
 # tags; and their beginnings.
-_note = r"\[{1,2}\^?\d{1,3}(?:[,–-] ?\d{1,3}){0,7}"
+_note = r"\[{1,2}(?:\^?\d{1,3}(?:[,–-] ?\d{1,3}){0,7}|\^[\w-]{1,24})"
 _attached = (
     rf"{_note}\]{{1,2}}(?:\([^)\s]{{0,200}}\))?|【\d[^】\s]{{0,40}}】|\]\([^)\s]{{0,200}}\)"
     r"|\${1,2}(?!\w)|\\[\])]|[ \t]{0,3}</[A-Za-z][^<>\n]{0,80}>"

@@ -16,13 +16,15 @@ _NAMES = (
 ).split()
 _PAIRS = frozenset({"code", "phoneme", "say-as", "spell", "sub"})
 _KNOWN = "|".join(map(re.escape, sorted(_NAMES, key=len, reverse=True)))
-# Attributes only on known names, so that "a<b and c>d" is no tag.
+# Attributes only on known names and with an equals sign, so that "a<b and c>d" is no tag.
+_ATTRIBUTES = r"\s{1,4}[\w:.-]{1,40}\s?=[^<>\n]{0,240}"
 _TAG = re.compile(
-    rf"<(?P<slash>/?)(?:(?P<known>{_KNOWN})(?:[\s/][^<>\n]{{0,240}})?"
+    rf"<(?P<slash>/?)(?:(?P<known>{_KNOWN})(?:{_ATTRIBUTES}|\s{{0,4}}/?)"
     r"|(?P<name>[A-Za-z][\w:.-]{0,30})\s?/?)>"
 )
 _PARTIAL = re.compile(
-    rf"<(?:/?(?:(?:{_KNOWN})[\s/][^<>\n]{{0,240}}|[A-Za-z][\w:.-]{{0,30}}\s?/?)?)$"
+    rf"<(?:/?(?:(?:{_KNOWN})(?:{_ATTRIBUTES}|\s{{1,4}}[\w:.-]{{0,40}}\s?|\s{{0,4}}/)"
+    r"|[A-Za-z][\w:.-]{0,30}\s?/?)?)$"
 )
 _LINE_BREAK = re.compile(r"[\n\r]")
 _FENCE_STOP = re.compile(r"[\n\r`~]")

@@ -36,17 +36,29 @@ _ANNOUNCEMENT: Final = {
 INVISIBLE: Final = "\u200b\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u00ad"
 _WIDE = re.compile(f"[{CJK}]")
 # Every repetition is bounded or anchored: a hostile text costs no more than its length.
-_MARKED = re.compile(rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【{INVISIBLE}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s")
+_MARKED = re.compile(
+    rf"[*_`~<>\[\]#|&\\•⁃◦‣▪●【ಠಥ□◕{INVISIBLE}{EMOJI}\r\n\t]|\s\s|https?://|^[-+–—]\s|^\+[-=]"
+)
 _FENCE = re.compile(
     r"^[ \t>]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t>]*\1[`~]*|\Z)", re.DOTALL | re.MULTILINE
 )
-_IMAGE = re.compile(r"!\[([^\]\n]{0,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)")
+# Addresses may hold brackets of their own, as many of encyclopedias do.
+_TARGET: Final = (
+    r"\((?:[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,3}|[^)\s]{0,2000})"
+    r"(?:\s[^)\n]{0,200})?\)"
+)
+_IMAGE = re.compile(rf"!\[([^\]\n]{{0,200}})\]{_TARGET}")
 _LINK = re.compile(
-    r"\[([^\[\]\n]{1,200})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,200})?\)"
+    rf"\[([^\[\]\n]{{1,200}})\]{_TARGET}"
     r"|\[([^\[\]\n\d^][^\[\]\n]{0,200})\]\[[^\]\n]{0,50}\]"
 )
 _CITATION = re.compile(r"\s?\[\^?\d{1,3}\](?!\()|\s?【\d[^】\n]{0,40}】")
-_CITED = re.compile(r"\s?\[{1,2}\^?\d{1,3}\]{1,2}\([^)\s]{0,2000}\)")  # a number as a link
+_CITED = re.compile(rf"\s?\[{{1,2}}\^?\d{{1,3}}\]{{1,2}}{_TARGET}")  # a number as a link
+_DEFINITION = re.compile(
+    r"^[ \t]{0,3}\[[^\]\n]{1,100}\]:[ \t]{1,8}(?:<?(?:https?://|mailto:|www\.)|[./#])\S{0,2000}"
+    r"(?:[ \t]{1,8}[\"'(][^\n]{0,200})?[ \t]{0,8}$",
+    re.MULTILINE,
+)
 _AUTOLINK = re.compile(
     r"<((?:https?://|mailto:)[^<>\s]{1,2000}|[^<>\s@]{1,64}@[^<>\s]{1,200})>", re.IGNORECASE
 )
@@ -55,7 +67,15 @@ _ALIAS = re.compile(
     r"<sub\s[^<>]{0,100}alias=[\"']([^\"'<>]{0,200})[\"'][^<>]{0,100}>[^<>]{0,200}</sub>",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,250}>")
+# Attributes have an equals sign: in "if x<y then z>w" there is no tag.
+_TAG = re.compile(
+    r"<!--.{0,2000}?-->|<\|[\w-]{1,40}\|>|<[!?][A-Za-z][^<>\n]{0,250}>"
+    r"|</?[A-Za-z][\w:.-]{0,40}"
+    r"(?:\s{1,20}[\w:.-]{1,40}\s?=\s?(?:\"[^\"<>]{0,250}\"|'[^'<>]{0,250}'|[^\s\"'<>]{1,250})){0,10}"
+    r"\s{0,20}/?>",
+    re.DOTALL,
+)
+_PLACEHOLDER = re.compile(r"(?<!\w)<([A-Za-z][^<>\n=]{0,80}[A-Za-z])>(?!\w)")
 _CODE = re.compile(r"(`{1,3})(?!`)([^`]{1,400})\1(?!`)")
 _STRONG = re.compile(r"(\*{1,3}|~~)(?=[^\s*~])([^*~]{1,400}?)(?<=\S)\1")
 _UNDER = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^\n]{1,200}?)(?<=[^\s_])\1(?!\w)")
@@ -66,7 +86,14 @@ _BULLET = re.compile(
     r"^[ \t]*(?:>[ \t]?)*(?:(?:[-*+–—•⁃◦‣▪●][ \t]+|[•⁃◦‣▪●])(?:\[[ xX]\][ \t]+)?|>[ \t]?)",
     re.MULTILINE,
 )
-_RULE = re.compile(r"^[ \t]*(?:[-*_=~][ \t]*){3,}$|^(?=[^|\n]*\|)[ \t|:-]+$", re.MULTILINE)
+_RULE = re.compile(
+    r"^[ \t]*(?:[-*_=~][ \t]*){3,}$|^(?=[^|\n]*\|)[ \t|:-]+$|^[ \t]*\+[-=+:]{2,}\+[ \t]*$",
+    re.MULTILINE,
+)
+_KAOMOJI = re.compile(
+    r"[¯╯ノヽ┻━┳]{0,4}\\{0,2}_?\((?=[^()\n]{0,12}[°□ಠಥ◕‿﹏益╥ᴗツ])[^()\nA-Za-z0-9]{1,12}\)"
+    r"_?/?[¯╯ノヽ]{0,2}(?:︵\s?[┻━┳─]{0,4})?"
+)
 _KEYCAP = re.compile(r"([0-9#*])\ufe0f?\u20e3[ \t]*")
 _EMOJI = re.compile(rf"[ \t]{{0,4}}[{EMOJI}][{EMOJI}{ZERO_WIDTH} ]*([.,!?;:。！？，]?)")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
@@ -92,13 +119,16 @@ def announcement(lang: str) -> str:
 def _unmark(text: str) -> str:
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(r"\2", text)
+    if "(" in text:
+        text = _KAOMOJI.sub("", text)
     text = _ESCAPE.sub(lambda m: chr(0xE000 + ord(m[1])), text)
     if "[" in text or "【" in text:
-        text = _CITED.sub("", _IMAGE.sub(r"\1", text))
+        text = _CITED.sub("", _IMAGE.sub(r"\1", _DEFINITION.sub("", text)))
         text = _LINK.sub(lambda m: m[1] or m[2], text)
         text = _CITATION.sub("", text)
     if "<" in text:
         text = _TAG.sub("", _ALIAS.sub(r"\1", _AUTOLINK.sub(r"\1", text)))
+        text = _PLACEHOLDER.sub(r"\1", text)
     if "://" in text:
         text = _URL.sub(_host, text)
     text, headings = _HEADING.subn("", _RULE.sub("", text))
