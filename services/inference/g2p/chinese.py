@@ -29,7 +29,7 @@ class Chinese:
 
     def __init__(self, english: English) -> None:
         self._english = english
-        jieba.initialize()  # its dictionary: else the first sentence would wait for that
+        _load_dictionary()  # else the first sentence would wait for that
 
     def tokens(self, spoken: Spoken, _lang: str) -> list[Token]:
         """Places are characters of `spoken.text`."""
@@ -44,6 +44,15 @@ class Chinese:
                 mark = keep_known(written.translate(_MARKS))
                 found.append(Token(mark, bool(mark), start, part.end(), False))
         return found
+
+
+def _load_dictionary() -> None:
+    """As jieba does it, but without its copy in the folder for temporary files: that is no quicker,
+    stays there, and may be anybody's."""
+    with jieba.dt.lock:
+        if not jieba.dt.initialized:
+            jieba.dt.FREQ, jieba.dt.total = jieba.dt.gen_pfdict(jieba.dt.get_dict_file())
+            jieba.dt.initialized = True
 
 
 def _moved(tokens: list[Token], by: int) -> Iterator[Token]:

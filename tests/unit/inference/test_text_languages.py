@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -160,10 +161,12 @@ def test_what_was_pronounced_lately_is_remembered() -> None:
     assert all(a is b for a, b in zip(first, again, strict=True))
 
 
-def test_a164_the_chinese_dictionary_is_there_before_the_first_sentence(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a164_the_chinese_dictionary_is_there_before_the_first_sentence_and_leaves_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     jieba = pytest.importorskip("jieba")
     monkeypatch.setattr(jieba.dt, "initialized", False)
+    monkeypatch.setattr(jieba.dt, "tmp_dir", str(tmp_path))
     Pronouncer().pronounce("Ready.", "zh")
     assert jieba.dt.initialized
+    assert not list(tmp_path.iterdir())
