@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from firstword import assets
 from firstword.embedded import EmbeddedServer, EmbeddedServerError
+from firstword.streams import Streams
 from tests.support import missing
 
 # How quick a machine is, is no property of the code.
@@ -103,6 +104,14 @@ def redis_url(server_url: str) -> str:
         link.flushall()
         link.script_flush()
     return server_url
+
+
+@pytest.fixture
+async def streams(redis_url: str) -> AsyncIterator[Streams]:
+    """A connection to the shared server."""
+    made = Streams(redis_url)
+    yield made
+    await made.close()
 
 
 @pytest.fixture

@@ -39,13 +39,6 @@ WHEN = pytest.mark.parametrize("after", [False, True], ids=["before", "reply los
 Moment = Callable[[], Awaitable[None]]
 
 
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no ownership here to ring a bell."""

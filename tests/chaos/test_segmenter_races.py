@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -34,13 +33,6 @@ SENTENCES = ["One is said.", "Two follows it, as ever.", "Three is the tail."]
 ROOM = Memory(1.0)
 MOST = 24
 """More steps than any of these runs makes."""
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 import redis
@@ -27,13 +26,6 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def in_use(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRSTWORD_REDIS_URL", redis_url)
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    made = Streams(redis_url)
-    yield made
-    await made.close()
 
 
 async def bury(streams: Streams, fields: dict[bytes, bytes], source: str = SOURCE) -> str:

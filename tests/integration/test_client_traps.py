@@ -28,13 +28,6 @@ SOON_S = 8.0
 
 
 @pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    made = Streams(redis_url)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def proxy(redis_url: str) -> AsyncIterator[Proxy]:
     async with Proxy(redis_url) as made:
         yield made

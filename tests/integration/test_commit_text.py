@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -88,13 +88,6 @@ class Stored:
         [answer] = (await self.to_listeners())[before:]
         assert isinstance(answer, m.TurnCancelled)
         return answer
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    streams = Streams(redis_url)
-    yield streams
-    await streams.close()
 
 
 @pytest.fixture

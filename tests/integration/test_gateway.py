@@ -23,13 +23,6 @@ SHORT = "Then everybody did."
 
 
 @pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
-@pytest.fixture
 async def hand(streams: Streams) -> SessionHand:
     return SessionHand(streams)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,13 +16,6 @@ from tests.support import eventually
 pytestmark = pytest.mark.streams
 
 ONE, BAD, TWO = "The first is spoken.", "Xyzzy breaks the code.", "The last one too."
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from prometheus_client import REGISTRY
@@ -16,13 +15,6 @@ from services.segmenter.settings import SegmenterSettings
 from services.tts_gateway import service as gateway_service
 from tests.doubles.gateway_rig import Container, HeldTone, SessionHand, gateway
 from tests.support import eventually
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
 
 
 def value(name: str, **labels: str) -> float:

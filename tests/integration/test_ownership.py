@@ -71,13 +71,6 @@ class Worker:
 
 
 @pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    made = Streams(redis_url)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def workers(streams: Streams) -> AsyncIterator[list[Worker]]:
     made: list[Worker] = []
     yield made

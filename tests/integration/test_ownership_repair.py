@@ -48,13 +48,6 @@ class Worker:
 
 
 @pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    made = Streams(redis_url)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def proxy(redis_url: str) -> AsyncIterator[Proxy]:
     async with Proxy(redis_url) as wire:
         yield wire

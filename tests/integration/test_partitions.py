@@ -33,13 +33,6 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FIRSTWORD_PARTITIONS", raising=False)
 
 
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
 @asynccontextmanager
 async def segmenter(redis_url: str, **settings: Any) -> AsyncIterator[SegmenterService]:
     """One that has joined."""

@@ -41,13 +41,6 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("firstword.poison.OVER_S", 1.0)
 
 
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
 @asynccontextmanager
 async def serving(service: Service) -> AsyncIterator[None]:
     stop = asyncio.Event()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from firstword import keys
@@ -14,13 +12,6 @@ from services.segmenter.store import Held, commit, load
 from services.segmenter.turns import Defaults, Output
 
 pytestmark = pytest.mark.streams
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
 
 
 async def held_by(streams: Streams, token: str = "mine") -> Held:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from prometheus_client import REGISTRY
 
@@ -13,13 +11,6 @@ from tests.doubles.tone_synthesizer import SAMPLE_RATE, ToneOptions, ToneSynthes
 from tests.support import eventually
 
 pytestmark = pytest.mark.streams
-
-
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
 
 
 def counted() -> tuple[float, float]:

@@ -19,13 +19,6 @@ async def stack(redis_url: str) -> AsyncIterator[Stack]:
 
 
 @pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
-@pytest.fixture
 async def hand(streams: Streams) -> SessionHand:
     return SessionHand(streams)
 
