@@ -16,7 +16,14 @@ from firstword.session_protocol import Synthesize
 from services.inference.audio import to_pcm
 from services.inference.settings import InferenceSettings
 from services.inference.speaker import Finished, Speaker, Started
-from services.inference.synthesizer import Prepared, Stop, Stopped, SynthesisError, Utterance
+from services.inference.synthesizer import (
+    Audio,
+    Prepared,
+    Stop,
+    Stopped,
+    SynthesisError,
+    Utterance,
+)
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer, expected_samples
 from tests.support import eventually
 
@@ -132,6 +139,20 @@ async def test_samples_are_skipped_only_under_the_same_plan(make: Make) -> None:
     assert other == whole
     _, nothing, _ = await hear(speaker, replace(again, skip_samples=10**9))
     assert nothing == b""
+
+
+async def test_what_the_engine_finds_out_on_the_way_belongs_to_the_plan(make: Make) -> None:
+    """Predicted durations: where they differ, samples that were heard are not these."""
+    speaker, engine = await make()
+    plan, whole, _ = await hear(speaker, ask(LONG))
+    synthesize = engine.synthesize
+
+    def otherwise(prepared: Prepared, index: int, stop: Stop) -> Audio:
+        return replace(synthesize(prepared, index, stop), fingerprint=b"other durations")
+
+    engine.synthesize = otherwise  # type: ignore[method-assign]
+    other, pcm, _ = await hear(speaker, ask(LONG, skip_samples=5, plan=plan))
+    assert other != plan and pcm == whole
 
 
 async def test_nothing_to_say_is_no_audio_and_no_error(make: Make) -> None:
@@ -255,6 +276,32 @@ async def test_a_first_request_overtakes_those_whose_listeners_have_audio(make: 
     engine.release()
     await asyncio.gather(running, *tasks)
     assert order == ["running", "first", "poor", "rich"]
+
+
+async def test_a_listener_has_what_was_made_for_it(make: Make) -> None:
+    """Sixteen seconds after the first piece: so a listener with eight goes before the second."""
+    speaker, engine = await make(ToneOptions(ms_per_char=200), max_wait_s=3600)
+    gate, order = threading.Semaphore(0), list[str]()
+    synthesize = engine.synthesize
+
+    def noted(prepared: Prepared, index: int, stop: Stop) -> Audio:
+        order.append(prepared.pieces[index].text)
+        engine.running.set()
+        gate.acquire()
+        return synthesize(prepared, index, stop)
+
+    engine.synthesize = noted  # type: ignore[method-assign]
+    asked = [asyncio.create_task(hear(speaker, ask(LONG, deadline_ms=0)))]
+    await eventually(engine.running.is_set, "its first piece is made")
+    for name, ahead_ms in {"Next.": 1_000, "Eight seconds.": 8_000}.items():
+        asked.append(asyncio.create_task(hear(speaker, ask(name, deadline_ms=ahead_ms))))
+    await eventually(lambda: speaker._workers._scheduler.waiting == 2, "both wait")
+    gate.release()
+    await eventually(lambda: len(order) == 2, "the next one is made")
+    await eventually(lambda: speaker._workers._scheduler.waiting == 2, "the second piece waits")
+    gate.release(3)
+    await asyncio.gather(*asked)
+    assert order == [LONG[:80], "Next.", "Eight seconds.", LONG[80:]]
 
 
 async def test_where_nobody_waits_a_request_is_one_hand_over(make: Make) -> None:
