@@ -90,11 +90,7 @@ class CursorKeeper:
         """Move the stored cursor and trim what it has passed. Raises LeaseLost, StateLost."""
         if cursor == self._stored and not opened and not done:
             return
-        key_list = [
-            keys.ingress_state(self._unit),
-            self.stream,
-            keys.ingress_open(self._unit),
-        ]
+        key_list = [keys.ingress_state(self._unit), self.stream, keys.ingress_open(self._unit)]
         args = [self._token, cursor, id_after(cursor), len(opened), *opened, *done]
         status = await self._streams.script("commit_ingress", key_list, args)
         if status == -2:
@@ -182,6 +178,9 @@ class PartitionReader:
             await self._store_all()
         except StateLost:
             await self._tell_state_lost()
+            raise
+        except LeaseLost:  # to another worker; or the server has forgotten all, and our token too
+            await self.farewell()
             raise
 
     async def _step(self, stop: asyncio.Event) -> None:
@@ -316,6 +315,7 @@ class PartitionReader:
             if int(raw or 0) >= held.rev:
                 del self._held[name]
         await self._tell_state_lost()
+        self._held.clear()  # told once
 
     async def _store(self, now: float) -> None:
         """Store what has been open for a while, move the cursor, release idle sessions."""

@@ -22,6 +22,7 @@ MIN_COMPOUND: Final = 3  # "Montag" is no "Tag"
 
 _LATIN = frozenset("cs de en es fr it nl pl pt sv tr vi".split())
 _OTHERS: Final = "und"  # words that hardly any language of Latin script has as ordinary ones
+_UNCERTAIN: Final = frozenset({"ex"})  # of those: "de ex." in Romanian, "an ex." in English
 # A language without a table reads like its nearest relative that has one.
 _RELATIVES: Final = {
     **dict.fromkeys(("ca", "gl", "ast"), "es"),
@@ -182,7 +183,7 @@ def _table(lang: str, raw: _File) -> Table:
 
 
 def _with_general_words(own: Table, general: Table) -> Table:
-    classes = {**general.classes, **own.classes}
+    classes = {w: bits for w, bits in general.classes.items() if w not in _UNCERTAIN} | own.classes
     return replace(own, classes=classes, first_parts=_first_parts(classes))
 
 
