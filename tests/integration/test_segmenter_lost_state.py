@@ -11,6 +11,7 @@ import pytest
 from firstword import codec, keys
 from firstword import messages as m
 from firstword.streams import Streams
+from services.segmenter.reader import CursorKeeper
 from services.segmenter.service import SegmenterService
 from services.segmenter.settings import SegmenterSettings
 from tests.support import eventually
@@ -30,13 +31,6 @@ async def segmenter(redis_url: str) -> AsyncIterator[SegmenterService]:
         await task
 
 
-@pytest.fixture
-async def streams(redis_url: str) -> AsyncIterator[Streams]:
-    connected = Streams(redis_url)
-    yield connected
-    await connected.close()
-
-
 async def told(streams: Streams) -> list[str]:
     entries = await streams.range(keys.audio("s"), "0-0")
     events = [codec.unpack(entry.fields[b"m"], codec.AUDIO) for entry in entries]
@@ -54,6 +48,27 @@ async def test_open_turns_are_told_of(redis_url: str, streams: Streams) -> None:
         await streams.commands.flushall()
         await eventually(lambda: told(streams), "its listeners are told")
     assert set(await told(streams)) == {"state_lost"}
+
+
+async def test_a_loss_between_a_sessions_commit_and_the_cursors_is_told(
+    redis_url: str, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor's commit finds no token then, as if the partition were another worker's."""
+    store, forgotten = CursorKeeper.store, asyncio.Event()
+
+    async def forget_then_store(
+        self: CursorKeeper, cursor: str, opened: list[str], done: list[str]
+    ) -> None:
+        if opened and not forgotten.is_set():
+            forgotten.set()
+            await streams.commands.flushall()
+        await store(self, cursor, opened, done)
+
+    monkeypatch.setattr(CursorKeeper, "store", forget_then_store)
+    async with segmenter(redis_url):
+        await streams.append(keys.DOOR, {"session": "s", "text": "Not a whole sentence"})
+        await eventually(lambda: told(streams), "its listeners are told")
+    assert await told(streams) == ["state_lost"]
 
 
 async def test_a_partition_that_another_has_is_no_loss(redis_url: str, streams: Streams) -> None:
