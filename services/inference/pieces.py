@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil
 from typing import Final
 
@@ -116,8 +116,10 @@ def _size(token: Token) -> int:
 def _ranks(units: Sequence[Token], clause_starts: Collection[int]) -> list[int]:
     """How good a cut after each unit is."""
     ranks = _ranks_of_marks(units)
-    for index, unit in enumerate(units[1:]):
-        if unit.is_word and unit.start in clause_starts and ranks[index] == SPACE:
+    for index, (unit, following) in enumerate(pairwise(units)):
+        if following.start < unit.end:  # of one date or amount, which may be said with a comma
+            ranks[index] = min(ranks[index], SPACE)
+        elif following.is_word and following.start in clause_starts and ranks[index] == SPACE:
             ranks[index] = JOINT
     return ranks
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +121,22 @@ def test_without_a_clause_it_is_cut_only_when_the_model_needs_it() -> None:
 def test_a_clause_near_an_end_is_no_place_to_cut() -> None:
     text = clause(2, ",") + " " + clause(18, ", ab.")
     assert spoken(cut(tokens_of(text))) == [text]
+
+
+def test_what_is_one_word_on_the_screen_is_not_cut_at_a_comma_that_is_only_said() -> None:
+    """ "5/4/24" is said "May fourth, twenty twenty four"."""
+    date = [
+        Token("dayday dayday", False, 16, 22, True),
+        Token(",", True, 16, 22, False),
+        Token("yearyear", True, 16, 22, True),
+    ]
+    before, behind = tokens_of("they came here on"), tokens_of("with all their friends.")
+    moved = [replace(token, start=token.start + 23, end=token.end + 23) for token in behind]
+    assert len(cut([*before, *date, *moved], first_words=2)) == 1
+    comma = Token(",", True, 22, 23, False)
+    first, _ = cut([*before, *date, comma, *moved], first_words=2)
+    assert first.phonemes.endswith("dayday, yearyear,")
+    assert [len(p.phonemes) for p in cut(date * 20, limit=100)] == [95] * 5, "where it must be"
 
 
 def test_a_conjunction_is_a_place_too_and_sounds_as_if_it_went_on() -> None:
