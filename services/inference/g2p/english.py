@@ -32,6 +32,17 @@ LETTER_A: Final = ("ɐ", "ˈA")
 
 _LETTER_AT_END: Final = re.compile(r"(?<![^\W])([A-Z])\.(?=[\s\"')\]]|$)")
 
+_SOUNDS: Final = (
+    (re.compile(r"s*h{2,}|s{2,}h+", re.IGNORECASE), "ʃ", "ʃ"),
+    (re.compile(r"br{2,}", re.IGNORECASE), "bˈɜɹ", "bˈɜː"),
+    (re.compile(r"gr{2,}", re.IGNORECASE), "ɡˈɜɹ", "ɡˈɜː"),
+    (re.compile(r"pf{2,}", re.IGNORECASE), "pf", "pf"),
+    (re.compile(r"m+hm+", re.IGNORECASE), "mhm", "mhm"),
+    (re.compile(r"hm+ph", re.IGNORECASE), "hmf", "hmf"),
+    (re.compile(r"z{3,}", re.IGNORECASE), "zz", "zz"),
+)
+"""What people say that are no words and no abbreviations: how Americans and Britons say it."""
+
 # misaki makes one word of `Well,'tis` and leaves the apostrophe out.
 _QUOTE_AT_MARK: Final = re.compile(r"(?<=[^\w\s])'|'(?=[^\w\s])")
 
@@ -104,7 +115,7 @@ class English:
             at, past = start + cursor, start + cursor + len(bare)
             cursor += len(bare)
             is_word = is_speakable(bare)
-            phonemes = keep_known(item.phonemes or "")
+            phonemes = keep_known(_sound(bare, lang) or item.phonemes or "")
             if is_word and not phonemes:
                 # The tagger takes a strange word with an apostrophe for a mark, which has no sound.
                 phonemes = keep_known(self._g2p[lang].fallback(item)[0] or "")
@@ -123,6 +134,14 @@ def _stand_in(text: str, raw: Iterable[Any]) -> bool:
             return False
         cursor = at + len(bare)
     return True
+
+
+def _sound(word: str, lang: str) -> str:
+    """How a word is said that is only a sound; nothing for all others."""
+    for pattern, american, british in _SOUNDS:
+        if pattern.fullmatch(word):
+            return british if lang == "en-gb" else american
+    return ""
 
 
 def _letter(token: Token) -> Token:

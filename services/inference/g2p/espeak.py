@@ -19,6 +19,10 @@ LANGUAGES: Final = ("es", "fr-fr", "hi", "it", "pt-br")
 MOST_WORDS: Final = 24
 """Words that are said together at most; more are said in turns."""
 
+_ALONE: Final = {("pt-br", "é"): "hé", ("pt-br", "à"): "há"}
+"""Words that are said as the names of their letters where nothing stands beside them, and what
+sounds as they do."""
+
 _PART: Final = re.compile(r"[^\s.,;:!?…—–()\[\]{}\"“”«»¿¡।॥|]{1,60}|[^\s]")
 _MARKS: Final = {"।": ".", "॥": ".", "–": "—", "[": "(", "]": ")", "{": "(", "}": ")"}
 
@@ -69,7 +73,7 @@ class Espeak:
     def _say(self, text: str, lang: str) -> str:
         if lang not in self._g2p:
             self._g2p[lang] = EspeakG2P(language=lang)
-        phonemes, _ = self._g2p[lang](text)
+        phonemes, _ = self._g2p[lang](_ALONE.get((lang, text.lower()), text))
         return " ".join(phonemes.split())
 
 

@@ -170,3 +170,19 @@ def test_a164_the_chinese_dictionary_is_there_before_the_first_sentence_and_leav
     Pronouncer().pronounce("Ready.", "zh")
     assert jieba.dt.initialized
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "phonemes"),
+    [
+        ("É.", "pt-br", ["ˈɛ"]),
+        ("Sim, é!", "pt-br", ["sˈiŋ", "ˈɛ"]),
+        ("É isso.", "pt-br", ["ɛ", "ˈisʊ"]),
+        ("Shh!", "en-us", ["ʃ"]),
+        ("Ssshh, brr.", "en-us", ["ʃ", "bˈɜɹ"]),
+        ("Grr, pff.", "en-gb", ["ɡˈɜː", "pf"]),
+        ("Hmph.", "en-us", ["hmf"]),
+    ],
+)
+def test_a132_a_word_alone_is_no_name_of_letters(text: str, lang: str, phonemes: list[str]) -> None:
+    assert [t.phonemes for t in pronouncer().pronounce(text, lang) if t.is_word] == phonemes
