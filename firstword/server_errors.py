@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
-from ssl import SSLCertVerificationError
+from errno import errorcode
+from socket import gaierror
+from ssl import SSLCertVerificationError, SSLError
 from typing import TypeVar
 
 from redis import exceptions as redis
@@ -54,6 +57,12 @@ def final(error: Exception) -> FirstwordError | None:
             "give the URL the name that it is for and, where nobody known vouches for it, "
             "?ssl_ca_certs=FILE",
         )
+    if isinstance(error, redis.InvalidResponse):
+        return FirstwordError(
+            "refused",
+            "what answers at the URL's address does not speak as a Redis server does: give the "
+            "port of one, and rediss:// where it wants TLS",
+        )
     passing = isinstance(error, _AWAY) or str(error).startswith(_PASSING)
     if isinstance(error, redis.ResponseError) and not passing:
         return FirstwordError("refused", f"the Redis server refuses the command: {error}")
@@ -90,10 +99,22 @@ def unreachable(url: str, error: Exception) -> FirstwordError:
         return FirstwordError("unreachable", told, retryable=True)
     return FirstwordError(
         "unreachable",
-        f"no Redis server answers at {without_password(url)} ({type(error).__name__}): "
+        f"no Redis server answers at {without_password(url)} ({_why(error)}): "
         "start one with `firstword up`, or set FIRSTWORD_REDIS_URL",
         retryable=True,
     )
+
+
+def _why(error: Exception) -> str:
+    """What the system said of it, which redis-py has as the reason of its own error."""
+    said = error.__context__
+    if isinstance(said, gaierror):
+        return "that name leads nowhere"
+    # TLS errors have numbers of their own.
+    number = said.errno if isinstance(said, OSError) and not isinstance(said, SSLError) else None
+    if number is not None and number in errorcode:
+        return os.strerror(number)
+    return type(error).__name__
 
 
 def without_password(url: str) -> str:

@@ -136,6 +136,19 @@ async def test_a_certificate_that_is_not_trusted_is_told_at_once() -> None:
         await streams.close()
 
 
+async def test_what_is_no_redis_server_is_told_at_once() -> None:
+    async def answer(_: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        out.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        out.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        streams = Streams(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(FirstwordError, match="does not speak as a Redis server does"):
+            await check_server(streams, asyncio.Event())
+        await streams.close()
+
+
 async def test_what_the_url_gets_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked(_self: Address, _timeout_s: float) -> bool:
         raise FirstwordError("bad_url", "a cluster has database 0 only")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from socket import gaierror
+from ssl import SSLError
+
 import pytest
 from redis import exceptions as redis
 
@@ -16,6 +19,7 @@ from firstword.server_errors import final, insist, unreachable, without_password
         (redis.AuthenticationError("invalid password"), "refused", False),
         (redis.NoPermissionError("no rights"), "refused", False),
         (redis.ResponseError("WRONGTYPE"), "refused", False),
+        (redis.InvalidResponse('Protocol error, got "H"'), "refused", False),
         (redis.OutOfMemoryError("used > maxmemory"), "busy", True),
     ],
 )
@@ -41,6 +45,22 @@ def test_answers_that_stay_the_same_are_final(error: Exception, code: str, retry
 )
 def test_an_absence_is_not(error: Exception) -> None:
     assert final(error) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed"), "(Connection refused)"),
+        (gaierror(-2, "Name or service not known"), "(that name leads nowhere)"),
+        (OSError("Multiple exceptions"), "(ConnectionError)"),
+        (SSLError(1, "[SSL] record layer failure"), "(ConnectionError)"),
+        (None, "(ConnectionError)"),
+    ],
+)
+def test_an_absence_is_told_with_what_the_system_says(said: Exception | None, why: str) -> None:
+    error = redis.ConnectionError("Error 111 connecting to cache:6379.")
+    error.__context__ = said
+    assert why in unreachable("redis://cache:6379", error).message
 
 
 def test_no_password_is_shown() -> None:
