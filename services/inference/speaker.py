@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import hashlib
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from firstword import telemetry
 from firstword.session_protocol import Synthesize, Words
@@ -176,7 +177,7 @@ class Speaker:
         # While it is prepared it already counts for what later requests must wait.
         first = Job(listener.due, _is_first(request), self._typical_size)
         with self._workers.expecting(first):
-            prepared = await self._prepared(engine, utterance)
+            prepared = await self._prepared(engine, utterance, stop)
         if prepared is not None and not prepared.pieces:
             yield _Piece(Made(prepared, None, 0.0), 0.0, last=True)
             return
@@ -219,20 +220,31 @@ class Speaker:
             lexicon=_lexicon(request),
         )
 
-    async def _prepared(self, engine: Synthesizer, utterance: Utterance) -> Prepared | None:
+    async def _prepared(
+        self, engine: Synthesizer, utterance: Utterance, stop: Stop
+    ) -> Prepared | None:
         """The prepared utterance; None if a worker is idle, which then prepares it itself.
 
         Otherwise it is prepared while the workers are busy. Raises SynthesisError
-        `synthesis_stuck` if that hangs.
+        `synthesis_stuck` if that hangs, and Stopped at once when `stop` is set: the texts before
+        it may take seconds.
         """
         if self._workers.idle and len(utterance.text) <= AT_ONCE_CHARS:
             return None
         loop = asyncio.get_running_loop()
         preparing = loop.run_in_executor(self._preparing, self._prepare, engine, utterance)
+        stopped = loop.create_task(_is_set(stop))
         try:
-            return await asyncio.wait_for(preparing, self._settings.hang_s)
-        except TimeoutError:
-            raise self._workers.stuck_error() from None
+            either: set[asyncio.Future[Any]] = {preparing, stopped}
+            await asyncio.wait(either, timeout=self._settings.hang_s, return_when=FIRST_COMPLETED)
+            if stop.is_set:
+                raise Stopped
+            if not preparing.done():
+                raise self._workers.stuck_error()
+            return preparing.result()
+        finally:
+            preparing.cancel()
+            stopped.cancel()
 
     def _prepare(self, engine: Synthesizer, utterance: Utterance) -> Prepared:
         self._prepares_since = time.monotonic()
@@ -276,6 +288,17 @@ class _Queued:
     def _cancel(self) -> None:
         if self._ticket is not None:
             self._workers.cancel(self._ticket)
+
+
+async def _is_set(stop: Stop) -> None:
+    """Wait until it is."""
+    loop, event = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(event.set)
+
+    stop.on_set(wake)
+    await event.wait()
 
 
 def _refuse(wait_s: float) -> None:

@@ -205,6 +205,31 @@ async def test_a_listener_that_goes_away_stops_the_synthesis(make: Make) -> None
     await rest(speaker)
 
 
+async def test_a_stop_ends_a_request_whose_text_waits_to_be_read(make: Make) -> None:
+    speaker, engine = await make()
+    prepare, go, begun = engine.prepare, threading.Event(), list[str]()
+
+    def held(utterance: Utterance) -> Prepared:
+        begun.append(utterance.text[0])
+        go.wait()
+        return prepare(utterance)
+
+    engine.prepare = held  # type: ignore[method-assign]
+    stops = [Stop(), Stop(), Stop()]
+    asked = [
+        asyncio.create_task(hear(speaker, ask(f"{name}. " * 200), stop))
+        for name, stop in zip("abc", stops, strict=True)
+    ]
+    await eventually(lambda: begun == ["a"], "one is read, the others wait for that")
+    for task, stop in zip(asked[:2], stops, strict=False):
+        stop.set()
+        with pytest.raises(Stopped):
+            await task
+    go.set()
+    await asked[2]
+    assert begun == ["a", "c"]
+
+
 async def test_a_stop_set_early_starts_nothing(make: Make) -> None:
     speaker, engine = await make()
     stop = Stop()
