@@ -26,8 +26,8 @@ _AWAY = (
     redis.AskError,
 )
 # Replies that redis-py has no class for, of a server that will do it soon: a blocked read whose
-# server became a replica, too few replicas for a write, no room to save.
-_PASSING = ("UNBLOCKED", "NOREPLICAS", "MISCONF")
+# server became a replica, too few replicas for a write, no room to save, somebody's slow script.
+_PASSING = ("UNBLOCKED", "NOREPLICAS", "MISCONF", "BUSY ")
 _NOT_FOR_US = (redis.AuthenticationError, redis.AuthorizationError, redis.NoPermissionError)
 
 

@@ -39,6 +39,7 @@ def test_answers_that_stay_the_same_are_final(error: Exception, code: str, retry
         redis.ClusterDownError("failing over"),
         redis.ResponseError("UNBLOCKED force unblock from blocking operation"),
         redis.ResponseError("NOREPLICAS Not enough good replicas to write."),
+        redis.ResponseError("BUSY Redis is busy running a script."),
         OSError("unplugged"),
         TypeError("'NoneType' object is not callable"),
     ],
