@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from firstword import server_errors
 from firstword.streams import Streams
@@ -73,12 +74,15 @@ async def test_what_the_server_says_is_told(redis_url: str) -> None:
     """A user who is none any more is no absence."""
     admin = Streams(redis_url)
     await admin.commands.execute_command("ACL", "SETUSER", "guest", "on", ">word", "~*", "+@all")
-    async with serving(redis_url.replace("redis://", "redis://guest:word@")) as agent:
-        await admin.commands.execute_command("ACL", "DELUSER", "guest")  # and its connections
+    with capture_logs() as logs:
+        async with serving(redis_url.replace("redis://", "redis://guest:word@")) as agent:
+            # Before that it would end, as for a wrong password.
+            await eventually(lambda: "ready" in [line["event"] for line in logs], "it has started")
+            await admin.commands.execute_command("ACL", "DELUSER", "guest")  # and its connections
 
-        async def refused() -> bool:
-            async with agent.post("/invocations", json={"text": "Hello."}) as response:
-                return response.status == 503 and (await response.json())["code"] == "refused"
+            async def refused() -> bool:
+                async with agent.post("/invocations", json={"text": "Hello."}) as response:
+                    return response.status == 503 and (await response.json())["code"] == "refused"
 
-        await eventually(refused, "callers are told what the server says")
+            await eventually(refused, "callers are told what the server says")
     await admin.close()
