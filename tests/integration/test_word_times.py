@@ -93,8 +93,9 @@ def test_a_voice_that_breathes_out_makes_no_longer_pause() -> None:
     window = round(WINDOW_S * kokoro().sample_rate)
     power = np.square(samples[: len(samples) // window * window].reshape(-1, window)).mean(axis=1)
     clear_s = (np.flatnonzero(power > 10**-4.5)[-1] + 1) * WINDOW_S
-    assert len(samples) / kokoro().sample_rate - clear_s <= PAUSE_S[CLAUSE] + TOLERANCE_S
-    assert words[-1][3] == pytest.approx(clear_s, abs=TOLERANCE_S)
+    near = TOLERANCE_S + WINDOW_S / 2
+    assert len(samples) / kokoro().sample_rate - clear_s <= PAUSE_S[CLAUSE] + near
+    assert words[-1][3] == pytest.approx(clear_s, abs=near)
 
 
 def test_how_silence_is_cut_belongs_to_the_plan() -> None:
