@@ -20,6 +20,10 @@ from firstword.watch import Published, Watch, is_known
 if TYPE_CHECKING:
     from firstword.client import Firstword
 
+KEEP_OPEN_S = 10.0
+"""How often a turn whose text is still being written says that it is, when nothing comes."""
+MOST_SILENCES = 30
+"""How often one after the other; its writer hangs, then."""
 _REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
 
@@ -116,6 +120,20 @@ class Publisher:
             self._note(published)
             self._advance(turn, piece)
             return published.entry_id
+
+    async def keep_open(self, turn: str) -> None:
+        """Until cancelled: publish an empty piece now and then while a begun turn is silent, since
+        one without any input counts as abandoned."""
+        silences, seen = 0, -1
+        while silences < MOST_SILENCES:
+            await asyncio.sleep(KEEP_OPEN_S)
+            seq = self._next_seq.get(turn)
+            if seq is None or seq != seen:
+                silences, seen = 0, -1 if seq is None else seq
+                continue
+            with contextlib.suppress(FirstwordError):  # whoever writes is told
+                await self.say(m.Text(session=self._session, text="", turn=turn))
+            silences, seen = silences + 1, self._next_seq.get(turn, -1)
 
     def _advance(self, turn: str, piece: Piece) -> None:
         self._closing = None

@@ -90,10 +90,12 @@ class Session:
         """Speak a turn while it is being written; returns its name when the last piece is out.
 
         `on_published(piece, entry_id)` is called for each piece. If `pieces` raises, what came
-        before is spoken and the error is raised here. If the turn is cancelled, this returns
-        normally. If you cancel this call itself, the turn stays open: `cancel()` or `end()` it.
+        before is spoken and the error is raised here. A pause of up to five minutes, as for a tool,
+        does not end the turn. If the turn is cancelled, this returns normally. If you cancel this
+        call itself, the turn stays open: `cancel()` or `end()` it.
         """
         turn = self._begin(turn)
+        keeping = asyncio.create_task(self._publisher.keep_open(turn))
         try:
             async for piece in pieces:
                 entry_id = await self.text(piece, turn, manner)
@@ -108,6 +110,8 @@ class Session:
             await self.end(turn)
             raise
         finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
             if (close := getattr(pieces, "aclose", None)) is not None:
                 await close()
         return turn

@@ -99,6 +99,40 @@ async def test_a_stream_is_numbered_piece_by_piece(path: PathDouble, firstword: 
     assert numbers(path.of(session.name), turn) == list(range(len(published) + 1))
 
 
+async def test_a060_a_stream_that_pauses_says_that_its_turn_is_still_written(
+    path: PathDouble, firstword: Firstword, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a tool; a turn without any input would be taken for abandoned."""
+    monkeypatch.setattr("firstword.publisher.KEEP_OPEN_S", 0.02)
+
+    def empty() -> int:
+        texts = [each for each in path.of("pauses") if isinstance(each, m.Text)]
+        return sum(not each.text for each in texts)
+
+    async def pauses() -> AsyncIterator[str]:
+        yield "Let me look. "
+        await eventually(lambda: empty() >= 3, "the turn is kept open")
+        yield "Here it is."
+
+    async with firstword.session("pauses") as session:
+        turn = await session.stream(pauses())
+        audio = await collect(session.listen(), turn)
+    assert heard(audio.pcm) == "Let me look. Here it is."
+    seen = numbers(path.of("pauses"), turn)
+    assert seen == list(range(len(seen)))
+
+
+async def test_a060_a_stream_that_hangs_is_not_kept_open_for_ever(
+    path: PathDouble, firstword: Firstword, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstword.publisher.KEEP_OPEN_S", 0.01)
+    monkeypatch.setattr("firstword.publisher.MOST_SILENCES", 2)
+    session = firstword.session("hangs")
+    await session.text("Let me look. ", "t")
+    await asyncio.wait_for(session._publisher.keep_open("t"), 10)
+    await eventually(lambda: numbers(path.of("hangs"), "t") == [0, 1, 2], "two pieces, no more")
+
+
 async def test_building_blocks_and_empty_pieces(path: PathDouble, firstword: Firstword) -> None:
     async with firstword.session("blocks") as session:
         assert await session.text("", "t") is None

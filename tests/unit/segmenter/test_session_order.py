@@ -411,3 +411,16 @@ def test_a_turn_waits_for_its_text_again_when_its_gap_was_known() -> None:
     talk.text("one ", "t", seq=0)
     talk.end("t", seq=3)
     assert spoken(talk.outputs) == [("t", "one twothree")]
+
+
+def test_a060_an_empty_piece_keeps_a_turn_open() -> None:
+    talk = Talk()
+    talk.open()
+    talk.text("Let me look. ", "t", seq=0)
+    for seq in (1, 2, 3):
+        talk.wait(20)
+        talk.text("", "t", seq=seq)
+    talk.text("Here it is.", "t", seq=4)
+    talk.end("t", seq=5)
+    assert [text for _, text in spoken(talk.outputs)] == ["Let me look.", "Here it is."]
+    assert ends(talk.outputs) == [("t", 2, "complete")]
