@@ -45,6 +45,12 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "SWEEP_S", 0.1)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two dozen runs at once, on a busy machine: a reply that is late is no test of anything."""
+    monkeypatch.setattr("firstword.streams.COMMAND_TIMEOUT_S", 20.0)
+
+
 @pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
     async with Container() as container:

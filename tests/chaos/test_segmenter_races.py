@@ -41,6 +41,12 @@ def store_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "KEEP_OPEN_S", 0.05)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two dozen runs at once, on a busy machine: a reply that is late is no test of anything."""
+    monkeypatch.setattr("firstword.streams.COMMAND_TIMEOUT_S", 20.0)
+
+
 @dataclass
 class Run:
     """One session on a partition of its own, and the workers that come after each other."""
