@@ -78,7 +78,7 @@ class Speaker:
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._prepares_since: float | None = None
         self._active = 0
-        self._typical_size = 1  # assumed for a first piece not prepared yet: the last one's
+        self._typical_size = 1  # assumed for first pieces not prepared yet, of texts so long
 
     async def start(self) -> None:
         """Load the engine and speak once. Raises what the engine raises."""
@@ -175,7 +175,8 @@ class Speaker:
         """The pieces of a request, each as it is made; while one is sent, the next is made."""
         utterance = self._utterance(engine, request)
         # While it is prepared it already counts for what later requests must wait.
-        first = Job(listener.due, _is_first(request), self._typical_size)
+        chars = len(utterance.text)
+        first = Job(listener.due, _is_first(request), min(self._typical_size, chars))
         with self._workers.expecting(first):
             prepared = await self._prepared(engine, utterance, stop)
         if prepared is not None and not prepared.pieces:
@@ -190,7 +191,7 @@ class Speaker:
         index, last = 0, False
         while not last:
             made, waited_s = await queued.result()
-            if index == 0 and made.audio is not None:
+            if index == 0 and made.audio is not None and chars >= self._typical_size:
                 self._typical_size = made.prepared.size(0)
             listener.given(time.monotonic(), made.seconds(engine.sample_rate))
             index += 1

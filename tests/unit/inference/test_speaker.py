@@ -414,6 +414,32 @@ async def test_those_of_a_burst_count_as_what_they_turn_out_to_be(make: Make) ->
     await asyncio.wait({hearing, *burst})
 
 
+async def test_a_short_text_is_not_taken_for_as_much_work_as_the_one_before(make: Make) -> None:
+    speaker, engine = await make(ToneOptions(chars_per_piece=200))
+    prepare, synthesize, go = engine.prepare, engine.synthesize, threading.Event()
+
+    def sized(utterance: Utterance) -> Prepared:
+        return replace(prepare(utterance), sizes=(len(utterance.text),))
+
+    def held(prepared: Prepared, index: int, stop: Stop) -> Audio:
+        engine.running.set()
+        go.wait()
+        return synthesize(prepared, index, stop)
+
+    engine.prepare = sized  # type: ignore[method-assign]
+    await hear(speaker, ask("word " * 20))
+    engine.running.clear()
+    engine.synthesize = held  # type: ignore[method-assign]
+    speaker._workers._scheduler._pace._per_size = 0.5
+    short = asyncio.create_task(hear(speaker, ask("A.")))
+    await eventually(engine.running.is_set, "the short one is made")
+    other = asyncio.create_task(hear(speaker, ask("Not refused.")))
+    await eventually(lambda: speaker._workers._scheduler.waiting == 1, "the other one waits")
+    go.set()
+    await asyncio.gather(short, other)
+    assert speaker._typical_size == 100, "short ones do not tell how long the others are"
+
+
 async def test_when_all_hang_nobody_else_has_to_wait_for_it(make: Make) -> None:
     speaker, _ = await make(ToneOptions(hang=True), hang_s=0.3)
     with pytest.raises(SynthesisError, match="synthesis_stuck"):
