@@ -13,6 +13,7 @@ import contextlib
 import itertools
 from types import TracebackType
 from typing import Self
+from unittest.mock import patch
 
 from firstword import codec, keys
 from firstword import messages as m
@@ -48,7 +49,9 @@ class PathDouble:
         self.received: list[m.Ingress] = []
         self.speaking = asyncio.Event()
         self.speaking.set()
-        self._streams = Streams(url)
+        # On a busy machine a reply may be late; a double that gives up fails a test of others.
+        with patch.multiple("firstword.streams", COMMAND_TIMEOUT_S=60.0, READ_TIMEOUT_S=60.0):
+            self._streams = Streams(url)
         self._partitions = partitions
         self._sessions: dict[str, _Session] = {}
         self._tasks: list[asyncio.Task[None]] = []
