@@ -179,9 +179,6 @@ class PartitionReader:
         except StateLost:
             await self._tell_state_lost()
             raise
-        except LeaseLost:  # to another worker; or the server has forgotten all, and our token too
-            await self.farewell()
-            raise
 
     async def _step(self, stop: asyncio.Event) -> None:
         outputs: dict[str, list[Output]] = {}
@@ -302,20 +299,20 @@ class PartitionReader:
 
     async def _tell_state_lost(self) -> None:
         """The server forgot what we had committed: tell the listeners before we start over."""
-        for name, held in self._held.items():
+        for name, held in list(self._held.items()):
             if held.session.busy:
                 telemetry.logger().warning("error_told", session=name, code=m.STATE_LOST.code)
                 await self._streams.tell(name, m.STATE_LOST)
+        self._held.clear()  # they are told once
 
     async def farewell(self) -> None:
-        """The partition was taken from us. Another worker continues with what the server has; where
-        that is less than we had stored, tell the listeners."""
+        """This reader is at its end. A successor continues with what the server has; where that is
+        less than we had stored, tell the listeners. If this raises, it may be called again."""
         for name, held in list(self._held.items()):
             raw = await self._streams.commands.hget(keys.text_state(name), "rev")
             if int(raw or 0) >= held.rev:
                 del self._held[name]
         await self._tell_state_lost()
-        self._held.clear()  # told once
 
     async def _store(self, now: float) -> None:
         """Store what has been open for a while, move the cursor, release idle sessions."""

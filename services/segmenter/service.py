@@ -130,9 +130,10 @@ class SegmenterService:
         """Keep a reader on the unit until it is handed over or another's."""
         failures = 0
         while not running.stop.is_set():
-            reader = self._reader(unit, running)
             try:
-                await reader.run(running.stop)
+                if running.reader is not None:  # the last one failed: did the server lose its work?
+                    await running.reader.farewell()
+                await self._reader(unit, running).run(running.stop)
             except Exception as error:  # whatever the client raises, the unit goes on
                 failures = 1 if isinstance(error, LeaseLost) else failures + 1
                 name = type(error).__name__

@@ -10,13 +10,15 @@ import pytest
 
 from firstword import codec, keys
 from firstword import messages as m
-from firstword.streams import Streams
+from firstword.streams import BLOCK_MS, Entry, Streams
 from services.segmenter.reader import CursorKeeper
 from services.segmenter.service import SegmenterService
 from services.segmenter.settings import SegmenterSettings
 from tests.support import eventually
 
 pytestmark = pytest.mark.streams
+
+UNIT = str(keys.partition_of("s", SegmenterSettings().partitions))
 
 
 @asynccontextmanager
@@ -39,6 +41,10 @@ async def told(streams: Streams) -> list[str]:
 
 async def stored(streams: Streams) -> bool:
     return bool(await streams.commands.hexists(keys.text_state("s"), "state"))
+
+
+async def passed(streams: Streams) -> bool:
+    return bool(await streams.commands.hexists(keys.ingress_state(UNIT), "cursor"))
 
 
 async def test_open_turns_are_told_of(redis_url: str, streams: Streams) -> None:
@@ -68,7 +74,31 @@ async def test_a_loss_between_a_sessions_commit_and_the_cursors_is_told(
     async with segmenter(redis_url):
         await streams.append(keys.DOOR, {"session": "s", "text": "Not a whole sentence"})
         await eventually(lambda: told(streams), "its listeners are told")
-    assert await told(streams) == ["state_lost"]
+    assert set(await told(streams)) == {"state_lost"}
+
+
+async def test_a_segmenter_whose_server_came_back_empty_tells_of_open_turns(
+    redis_url: str, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader only sees a connection break; the next one finds nothing to go on from."""
+    wait, restarted = CursorKeeper.wait, asyncio.Event()
+
+    async def break_off(
+        self: CursorKeeper, stop: asyncio.Event, block_ms: int = BLOCK_MS
+    ) -> list[Entry]:
+        if restarted.is_set() and self.stream == keys.ingress_stream(UNIT):
+            restarted.clear()
+            await streams.commands.flushall()
+            raise ConnectionError
+        return await wait(self, stop, block_ms)
+
+    monkeypatch.setattr(CursorKeeper, "wait", break_off)
+    async with segmenter(redis_url):
+        await streams.append(keys.DOOR, {"session": "s", "text": "Not a whole sentence"})
+        await eventually(lambda: passed(streams), "the session and the cursor are stored")
+        restarted.set()
+        await eventually(lambda: told(streams), "its listeners are told")
+    assert set(await told(streams)) == {"state_lost"}
 
 
 async def test_a_partition_that_another_has_is_no_loss(redis_url: str, streams: Streams) -> None:
