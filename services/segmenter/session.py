@@ -246,7 +246,7 @@ class Session:
             return self._release(turn, turn.resend, now) if turn.resend.full else []
         match message:
             case m.Text():
-                if self.full and message.again is None:
+                if self.full and message.again is None and message.text:
                     return self._overload(turn, now)
                 out = self._set_manner(turn, message, now)
                 return out + self._speak(turn, turn.segmenter.push(message.text, now))

@@ -21,6 +21,19 @@ def test_text_that_comes_when_too_much_waits_ends_its_turn() -> None:
     assert len(errors(talk.outputs)) == 1
 
 
+def test_an_empty_piece_needs_no_room() -> None:
+    """It only says that its turn is still being written, while its writer waits for room."""
+    talk = Talk(max_queued=2)
+    talk.text("One. Two. Three", "t")
+    talk.queued = 2
+    talk.text(" is taken", "t")
+    assert talk.text("", "t") == []
+    talk.queued = 0
+    talk.text("", "t")
+    talk.end("t")
+    assert ends(talk.outputs) == [("t", 3, "complete")]
+
+
 def test_one_entry_is_spoken_whole_however_much_it_is() -> None:
     talk = Talk(max_queued=2)
     talk.text("One. Two. Three. Four. Five", "t")
