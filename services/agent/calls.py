@@ -17,7 +17,7 @@ from firstword import telemetry
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
 from services.agent.access import BEARER_PROTOCOL, PROTOCOL, Caller
-from services.agent.conversation import CallerGone, Conversation
+from services.agent.conversation import CallerGone, Conversation, finish
 from services.agent.core import RequestError, Say, check_label, parse_invocation
 from services.agent.doors import CALLER, MAX_REQUEST_BYTES, Doors
 from services.agent.settings import AgentSettings
@@ -60,8 +60,7 @@ class Calls:
         """Give every line up, and wait until its turns are cancelled."""
         for held in list(self._lines.values()):
             self._give_up(held)
-        if self._farewells:
-            await asyncio.wait(self._farewells, timeout=FAREWELL_S)
+        await finish(self._farewells, FAREWELL_S)
 
     # -- one turn ---------------------------------------------------------------------------------
 

@@ -19,6 +19,16 @@ from services.agent.source import SourceError
 from services.agent.talk import Talk
 
 
+async def finish(tasks: set[asyncio.Task[None]], seconds: float) -> None:
+    """Wait for these, and cancel what is not done in time: it must not outlive the connection."""
+    if not tasks:
+        return
+    _, left = await asyncio.wait(tasks, timeout=seconds)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 class CallerGone(Exception):
     """The caller has hung up: nobody is listening."""
 

@@ -16,7 +16,7 @@ from firstword.audio import SAMPLE_BYTES
 from firstword.client import Firstword, Listener, Manner, Session
 from firstword.encoding import Encoder, EncodingError, encoded
 from firstword.errors import FirstwordError
-from services.agent.conversation import CallerGone
+from services.agent.conversation import CallerGone, finish
 from services.agent.core import RequestError
 from services.agent.doors import CALLER, Doors
 from services.agent.settings import AgentSettings
@@ -35,6 +35,7 @@ from services.agent.speech_request import (
 from services.agent.sse import HEADERS, Lines
 
 TURN = "speech"
+FAREWELL_S = 2.0
 HELD_EVENTS = 2_048
 """How much is buffered for one reader: files are made as fast as possible, but players read as they
 play. About ten minutes, at most 32 MB."""
@@ -65,8 +66,7 @@ class SpeechDoor:
 
     async def stop(self) -> None:
         """Wait until the turns that nobody hears any more are cancelled."""
-        if self._farewells:
-            await asyncio.wait(self._farewells, timeout=2)
+        await finish(self._farewells, FAREWELL_S)
 
     async def list_models(self, _request: web.Request) -> web.Response:
         return web.json_response(models())
