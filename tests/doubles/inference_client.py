@@ -27,6 +27,8 @@ from services.inference.synthesizer import Synthesizer
 from tests.doubles.tone_synthesizer import ToneOptions, ToneSynthesizer
 
 PATH = "/invocations-bidirectional-stream"
+SILENCE_S = 100.0
+"""The last of many who ask the real voice at once waits for all the others."""
 
 
 @dataclass
@@ -111,7 +113,7 @@ class Client:
 
     async def message(self) -> ServerMessage | bytes:
         """The next frame, as the transport marks it."""
-        frame = await self.ws.receive(timeout=30)
+        frame = await self.ws.receive(timeout=SILENCE_S)
         assert frame.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY), frame
         return decode_server(frame.data, text=frame.type is aiohttp.WSMsgType.TEXT)
 

@@ -165,7 +165,7 @@ async def test_the_process_serves_a_wav() -> None:
                 async with http.get(f"{base}/ping") as response:
                     return response.status == 200
 
-            await eventually(well, "the service is ready", timeout=60)
+            await eventually(well, "the service is ready", timeout=100)
             body = {"text": "Good evening.", "stream": False}
             async with http.post(f"{base}/invocations", json=body) as response:
                 wav = await response.read()
