@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from aiohttp import web
 
@@ -37,6 +38,8 @@ class _Publisher:
     used_at: float = 0.0
     requests: int = 0
     last_id: str | None = None
+    route: tuple[int | None] | None = None
+    """The partition count of its first entry, kept for all: two streams have no order."""
     order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -124,25 +127,25 @@ class Sessions:
             await publisher.room.enter(message.text, publisher.last_id, wait=False)
             self._doors.spend(publisher.caller, len(message.text))
         for part in parts:
-            publisher.last_id = await self._once(part)
+            publisher.last_id = await self._once(publisher, part)
 
-    async def _once(self, message: Published) -> str:
+    async def _once(self, publisher: _Publisher, message: Published) -> str:
         """Publish; if no reply comes, retry a numbered piece, but not one without a number."""
-        streams = self._firstword.streams
+        url = self._firstword.streams.url
+        publish = partial(self._publish, publisher, message)
         if getattr(message, "seq", 0) is not None:
-            return await server_errors.insist(lambda: self._publish(message), streams.url)
+            return await server_errors.insist(publish, url)
         try:
-            return await self._publish(message)
+            return await publish()
         except FirstwordError:
             raise
         except Exception as error:
-            raise (
-                server_errors.final(error) or server_errors.unreachable(streams.url, error)
-            ) from error
+            raise (server_errors.final(error) or server_errors.unreachable(url, error)) from error
 
-    async def _publish(self, message: Published) -> str:
-        partitions = await self._firstword.partitions()
-        return await self._firstword.streams.publish(message, partitions)
+    async def _publish(self, publisher: _Publisher, message: Published) -> str:
+        if publisher.route is None:
+            publisher.route = (await self._firstword.partitions(),)
+        return await self._firstword.streams.publish(message, publisher.route[0])
 
     def _publisher(self, caller: Caller, full: str) -> _Publisher:
         """The session's one publisher. Raises AccessError if the caller may have no more."""

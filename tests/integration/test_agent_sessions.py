@@ -208,6 +208,20 @@ async def test_a_number_is_passed_on_as_it_is(
     ]
 
 
+async def test_a_segmenter_that_starts_in_the_middle_changes_no_order(
+    redis_url: str, agent: aiohttp.ClientSession
+) -> None:
+    """Before the first one there is the door alone: an end at a partition would overtake."""
+    async with Firstword(redis_url) as firstword:
+        await post(agent, "text", text="Hi.", turn="t")
+        assert await firstword.streams.record(16, max_queued=200) == 16
+        await post(agent, "end", turn="t")
+        await post(agent, "text", text="Hi.", turn="t", session="another")
+        commands = firstword.streams.commands
+        assert await commands.xlen(keys.DOOR) == 2
+        assert await commands.xlen(keys.ingress_of("another", 16)) == 1, "others go straight"
+
+
 async def test_many_publishers_of_a_session_keep_their_order(
     path: PathDouble, agent: aiohttp.ClientSession
 ) -> None:
