@@ -40,7 +40,11 @@ async def segmenter(redis_url: str, **settings: Any) -> AsyncIterator[SegmenterS
     stop = asyncio.Event()
     running = asyncio.create_task(made.run(stop))
     try:
-        await eventually(lambda: made._ownership.problem() is None, "it takes part")
+        await eventually(
+            lambda: running.done() or made._ownership.problem() is None, "it takes part, or ends"
+        )
+        if running.done():
+            running.result()  # why it did not
         yield made
     finally:
         stop.set()
