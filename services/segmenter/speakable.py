@@ -75,9 +75,17 @@ _TAG = re.compile(
     r"\s{0,20}/?>",
     re.DOTALL,
 )
+_BREAK = re.compile(
+    r"</?(?:address|article|blockquote|d[dlt]|details|div|figcaption|figure|h[1-6r]|li|ol|p|pre|"
+    r"section|summary|table|tr|ul)\b",
+    re.IGNORECASE,
+)
+_WRAP = re.compile(r"<br\b", re.IGNORECASE)
+_CELL = re.compile(r"</?(?:s|t[dh])\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"(?<!\w)<([A-Za-z][^<>\n=]{0,80}[A-Za-z])>(?!\w)")
 _CODE = re.compile(r"(`{1,3})(?!`)([^`]{1,400})\1(?!`)")
-_STRONG = re.compile(r"(\*{1,3}|~~)(?=[^\s*~])([^*~]{1,400}?)(?<=\S)\1")
+_POWER = re.compile(r"(?<=\d)\*\*(?=\d)")
+_STRONG = re.compile(r"(?!(?<=\d)\*\d)(\*{1,3}|~~)(?=[^\s*~])([^*~]{1,400}?)(?<=\S)\1")
 _UNDER = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^\n]{1,200}?)(?<=[^\s_])\1(?!\w)")
 _STRAY = re.compile(r"\*{2,}|~~|(?<!\S)\*+(?=\S)|(?<=\S)\*+(?!\S)|`+|(?<!\w)__+|__+(?!\w)")
 _HEADING = re.compile(r"^[ \t]*(?:>[ \t]*)*#{1,6}[ \t]+", re.MULTILINE)
@@ -127,7 +135,7 @@ def _unmark(text: str) -> str:
         text = _LINK.sub(lambda m: m[1] or m[2], text)
         text = _CITATION.sub("", text)
     if "<" in text:
-        text = _TAG.sub("", _ALIAS.sub(r"\1", _AUTOLINK.sub(r"\1", text)))
+        text = _TAG.sub(_apart, _ALIAS.sub(r"\1", _AUTOLINK.sub(r"\1", text)))
         text = _PLACEHOLDER.sub(r"\1", text)
     if "://" in text:
         text = _URL.sub(_host, text)
@@ -137,7 +145,7 @@ def _unmark(text: str) -> str:
     text = _BULLET.sub("", text)
     if "|" in text:
         text = "\n".join(map(_row, text.split("\n")))
-    text = _CODE.sub(r"\2", text)
+    text = _POWER.sub("^", _CODE.sub(r"\2", text))
     for _ in range(2):  # emphasis inside emphasis
         text = _UNDER.sub(r"\2", _STRONG.sub(r"\2", text))
     text = _STRAY.sub("", text)
@@ -145,6 +153,17 @@ def _unmark(text: str) -> str:
         text = html.unescape(text).replace("\u00a0", " ")
     text = _EMOJI.sub(_picture, _KEYCAP.sub(r"\1. ", text))
     return _INVISIBLE.sub("", text).translate(_UNESCAPE)
+
+
+def _apart(found: re.Match[str]) -> str:
+    """What a tag leaves: a line break where a browser would begin a line, but none where `<br>`
+    goes on in lower case, and a space between cells and between the sentences of SSML."""
+    after = found.string[found.end() : found.end() + 20]
+    wraps = _WRAP.match(found[0])
+    if _BREAK.match(found[0]) or (wraps and not after.lstrip()[:1].islower()):
+        return "\n"
+    apart = wraps or _CELL.match(found[0])
+    return " " if apart and (after[:1].isalnum() or after[:1] == "<") else ""
 
 
 def _host(found: re.Match[str]) -> str:
