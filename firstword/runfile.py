@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import tempfile
@@ -22,7 +23,7 @@ URL_VARIABLE = "FIRSTWORD_REDIS_URL"
 
 
 class AlreadyRunning(FirstwordError):
-    """Another `firstword up` has published its run file and lives."""
+    """Another `firstword up` lives: it has claimed the run file, or has published it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,37 @@ def resolve_url(environ: Mapping[str, str]) -> str | None:
         return url
     run = find(environ)
     return run.url if run else None
+
+
+@contextlib.contextmanager
+def claimed(environ: Mapping[str, str]) -> Iterator[None]:
+    """Be the only run that may publish here, from its start on, for the length of the block.
+
+    The kernel ends the claim with its holder, so none is ever stale; the lock file stays, since
+    whoever removed it could remove another's. Raises `AlreadyRunning` if another holds the claim,
+    `FirstwordError` where the lock file cannot be made.
+    """
+    file = path(environ).with_suffix(".lock")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise FirstwordError(
+            "cannot_write",
+            f"cannot write {file} ({error.strerror}): set XDG_RUNTIME_DIR or XDG_CACHE_HOME to a "
+            "folder that can be written",
+        ) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(
+                "already_running",
+                "another `firstword up` is starting or stopping here: wait, or stop it first",
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """Services as child processes: started in the order they need each other, gated on their health,
 restarted when they die, stopped in reverse.
 
-A service tells where it listens in its log, by one JSON line with `event` "ready" and `http`
-"host:port", and answers 200 on its health path, if it has one, once it can work. Its output goes
-to a file that belongs to it alone, so that a busy terminal can never stall it.
+A service tells where it listens in its log, by one JSON line with `event` "ready", `http`
+"host:port" and its `pid`, and answers 200 on its health path, if it has one, once it can work. Its
+output goes to a file that belongs to it alone, so that a busy terminal can never stall it.
 """
 
 from __future__ import annotations
@@ -205,13 +205,14 @@ class _Member:
             await asyncio.sleep(_POLL_S)
 
     def _look_for_address(self) -> str | None:
+        assert self._child is not None  # noqa: S101 - it was launched
         with self.log.open("rb") as log:
             log.seek(self._read_from)
             for line in log:
                 if not line.endswith(b"\n"):  # still being written
                     return None
                 self._read_from += len(line)
-                if address := ready_address(line):
+                if address := ready_address(line, self._child.pid):
                     return address
         return None
 
@@ -262,8 +263,9 @@ def make_log_folder(folder: Path) -> None:
         ) from error
 
 
-def ready_address(line: bytes) -> str | None:
-    """The address in a service's `ready` line; None for every other line."""
+def ready_address(line: bytes, pid: int | None = None) -> str | None:
+    """The address in a service's `ready` line, if process `pid` wrote it (None: whichever); None
+    for every other line."""
     if b'"ready"' not in line:  # most lines, at no cost
         return None
     try:
@@ -271,6 +273,8 @@ def ready_address(line: bytes) -> str | None:
     except ValueError:
         return None
     if not isinstance(fields, dict) or fields.get("event") != "ready":
+        return None
+    if pid is not None and fields.get("pid") != pid:  # another's, that shares the log
         return None
     address = fields.get("http")
     return address if isinstance(address, str) else None

@@ -27,10 +27,11 @@ def run(options: argparse.Namespace, console: Console, environ: Mapping[str, str
             f"Firstword already runs here as process {other.pid}, on "
             f"{without_password(other.url)}: use that one, or stop it first",
         )
-    preflight.check(environ, console)
-    stack.ports(environ)  # that they are some, before weights are fetched
-    stack.fetch_assets(console, environ)
-    status = loop.run(command(options, console, environ))
+    with runfile.claimed(environ):  # who comes while we start would share our logs, not our server
+        preflight.check(environ, console)
+        stack.ports(environ)  # that they are some, before weights are fetched
+        stack.fetch_assets(console, environ)
+        status = loop.run(command(options, console, environ))
     console.note("Firstword has stopped.")
     return 0 if status in (loop.INTERRUPTED, loop.TERMINATED) else status
 

@@ -86,6 +86,10 @@ async def read_until(stream: asyncio.StreamReader | None, what: str) -> str:
 async def test_up_runs_restarts_and_stops_everything(home: Home) -> None:
     up = await begin("up", url=None, folder=home.folder, environ=home.environ)
     try:
+        await read_until(up.stderr, "Starting Firstword.")
+        status, _, err = await home.run("up")
+        assert status == 1
+        assert re.search("`firstword up` is starting|already runs here", err)
         said = await read_until(up.stdout, "listen demo")
         run = await home.running()
         assert run is not None

@@ -27,13 +27,14 @@ from tests.command import firstword
 from tests.support import eventually
 
 _AGENT = """
-import http.server, json
+import http.server, json, os
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
 server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-print(json.dumps({"event": "ready", "http": "127.0.0.1:%d" % server.server_port}), flush=True)
+address = "127.0.0.1:%d" % server.server_port
+print(json.dumps({"event": "ready", "http": address, "pid": os.getpid()}), flush=True)
 server.serve_forever()
 """
 
@@ -172,6 +173,19 @@ async def test_a_folder_that_cannot_be_is_told_before_a_server_is_started(tmp_pa
     with pytest.raises(FirstwordError, match=rf"cannot make the folder {folder} for logs"):
         await up.command(options, Console(io.StringIO(), said), {"XDG_RUNTIME_DIR": str(tmp_path)})
     assert said.getvalue() == "Starting Firstword. Ctrl-C stops it.\n"
+
+
+async def test_a_second_one_is_refused_while_the_first_starts(
+    tmp_path: Path, no_blocking_calls: BlockBuster
+) -> None:
+    no_blocking_calls.deactivate()  # the claim is a call of a command that has no loop yet
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with runfile.claimed(environ):
+        said = await firstword("up", url=None, folder=tmp_path, environ=environ)
+    assert (said.status, said.out) == (1, b"")
+    assert "another `firstword up` is starting or stopping here" in said.err
+    assert len(said.err.splitlines()) == 1
+    assert not (tmp_path / "state").exists(), "it touched no log of the first"
 
 
 async def test_python_can_run_the_package(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ server = http.server.HTTPServer(("127.0.0.1", int(os.environ.get("PORT", "0"))),
 signal.signal(signal.SIGTERM, lambda *a: threading.Thread(target=server.shutdown).start())
 journal("peer " + os.environ.get("PEER", "none"))
 print("not json"), print(json.dumps(["ready"])), print(json.dumps({"event": "ready"}))
-print(json.dumps({"event": "ready", "http": "127.0.0.1:%d" % server.server_port}), flush=True)
+address = "127.0.0.1:%d" % server.server_port
+print(json.dumps({"event": "ready", "http": address, "pid": os.getpid()}), flush=True)
 server.serve_forever()
 journal("stopped")
 """
@@ -124,6 +125,19 @@ async def test_starts_by_need_and_stops_in_reverse(
     await supervisor.stop()
     assert stage.journal[2:] == ["gateway stopped", "engine stopped"]
     assert "127.0.0.1" in (stage.folder / "logs" / "engine.log").read_text()
+
+
+async def test_the_ready_line_of_another_process_in_its_log_is_not_its_own(
+    stage: Stage, ending: Callable[[Supervisor], Supervisor]
+) -> None:
+    other = """
+import json
+print(json.dumps({"event": "ready", "http": "127.0.0.1:1", "pid": 1}), flush=True)
+"""
+    supervisor = ending(stage.supervisor(stage.dummy("engine", program=other + DUMMY)))
+    await supervisor.start()
+    assert '"127.0.0.1:1"' in (stage.folder / "logs" / "engine.log").read_text()
+    assert supervisor.addresses["engine"] != "127.0.0.1:1"
 
 
 async def test_waits_until_the_health_path_answers(

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstword import runfile
+from firstword.errors import FirstwordError
 from firstword.runfile import AlreadyRunning, Run
 
 URL = "redis://127.0.0.1:7001/0"
@@ -81,6 +82,51 @@ def test_a_second_run_is_refused_while_the_first_lives(
     ):
         pytest.fail("published over a living run")
     assert runfile.find(environ) == Run(URL, os.getppid())
+
+
+def test_one_run_at_a_time_may_start(environ: dict[str, str]) -> None:
+    with runfile.claimed(environ):
+        with (
+            pytest.raises(AlreadyRunning, match="another `firstword up` is starting"),
+            runfile.claimed(environ),
+        ):
+            pytest.fail("two at once")
+        with pytest.raises(AlreadyRunning), runfile.claimed(environ):
+            pytest.fail("the one that was refused ended the claim")
+    with runfile.claimed(environ):
+        assert stat.S_IMODE(runfile.path(environ).parent.stat().st_mode) == 0o700
+
+
+def test_a_killed_runs_claim_ends_with_it(environ: dict[str, str]) -> None:
+    program = """
+import os, sys
+from firstword import runfile
+with runfile.claimed(os.environ):
+    print("claimed", flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "XDG_RUNTIME_DIR": "", **environ},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"claimed\n"
+        with pytest.raises(AlreadyRunning), runfile.claimed(environ):
+            pytest.fail("two at once")
+        process.kill()
+    with runfile.claimed(environ):
+        pass
+
+
+def test_a_place_that_cannot_be_claimed_is_told(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "firstword").write_text("in the way")
+    with (
+        pytest.raises(FirstwordError, match=r"cannot write .*run\.lock .*: set XDG_RUNTIME_DIR"),
+        runfile.claimed(environ),
+    ):
+        pytest.fail("claimed nothing")
 
 
 def test_another_runs_file_is_left_alone_at_the_end(environ: dict[str, str], this_run: Run) -> None:

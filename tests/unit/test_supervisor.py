@@ -25,6 +25,18 @@ def test_the_ready_line(line: bytes, address: str | None) -> None:
     assert ready_address(line) == address
 
 
+@pytest.mark.parametrize(
+    ("pid", "address"), [(7, "127.0.0.1:80"), (8, None), (None, "127.0.0.1:80")]
+)
+def test_the_ready_line_of_one_process(pid: int | None, address: str | None) -> None:
+    line = b'{"event": "ready", "http": "127.0.0.1:80", "pid": 7}\n'
+    assert ready_address(line, pid) == address
+
+
+def test_a_ready_line_that_names_no_process_is_nobodys() -> None:
+    assert ready_address(b'{"event": "ready", "http": "127.0.0.1:80"}\n', 7) is None
+
+
 def test_the_end_of_a_log(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     assert last_lines(log) == []
