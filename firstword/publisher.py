@@ -27,6 +27,26 @@ MOST_SILENCES = 30
 _REMEMBERED_TURNS = 256  # as many as the segmenter remembers
 
 
+class Route:
+    """The way of a session's entries: by the door or straight to its partition, as the first went.
+
+    It never changes: two streams have no order between them.
+    """
+
+    def __init__(self, firstword: Firstword, session: str) -> None:
+        self._firstword = firstword
+        self._session = session
+        self._chosen: tuple[int | None] | None = None
+
+    async def append(self, message: m.Ingress) -> Published:
+        """Append once, without a retry."""
+        if self._chosen is None:
+            self._chosen = (await self._firstword.partitions(),)
+        partitions = self._chosen[0]
+        entry_id = await self._firstword.streams.publish(message, partitions)
+        return Published(keys.ingress_of(self._session, partitions), entry_id, message)
+
+
 class Publisher:
     """Numbers the pieces of turns, appends them, and keeps them to append them again.
 
@@ -43,7 +63,7 @@ class Publisher:
         self._closing: m.Close | None = None
         """The close, if nothing was published after it."""
         self._session = opening.session
-        self._route: tuple[int | None] | None = None
+        self._route = Route(firstword, opening.session)
         self._next_seq: dict[str, int] = {}
         self._over: dict[str, str] = {}  # turns that nothing can be said in any more, and why
         self._outbox = Outbox()
@@ -124,16 +144,17 @@ class Publisher:
     async def keep_open(self, turn: str) -> None:
         """Until cancelled: publish an empty piece now and then while a begun turn is silent, since
         one without any input counts as abandoned."""
-        silences, seen = 0, -1
+        silences, seen = 0, None
         while silences < MOST_SILENCES:
             await asyncio.sleep(KEEP_OPEN_S)
             seq = self._next_seq.get(turn)
             if seq is None or seq != seen:
-                silences, seen = 0, -1 if seq is None else seq
-                continue
-            with contextlib.suppress(FirstwordError):  # whoever writes is told
-                await self.say(m.Text(session=self._session, text="", turn=turn))
-            silences, seen = silences + 1, self._next_seq.get(turn, -1)
+                silences = 0
+            else:
+                with contextlib.suppress(FirstwordError):  # whoever writes is told
+                    await self.say(m.Text(session=self._session, text="", turn=turn))
+                silences += 1
+            seen = self._next_seq.get(turn)
 
     def _advance(self, turn: str, piece: Piece) -> None:
         self._closing = None
@@ -159,14 +180,14 @@ class Publisher:
                 await self._look_for_what_is_kept()
             was_away = True
             await self._settle()
-            return await self._append(message)
+            return await self._route.append(message)
 
         return await server_errors.insist(attempt, self._firstword.streams.url)
 
     async def aside(self, message: m.Ingress) -> Published:
         """Append something that needs no order among the others."""
         return await server_errors.insist(
-            lambda: self._append(message), self._firstword.streams.url
+            partial(self._route.append, message), self._firstword.streams.url
         )
 
     async def see_to(self, cancel: Published) -> None:
@@ -178,14 +199,6 @@ class Publisher:
                 known = partial(is_known, streams, cancel)
                 if not await server_errors.insist(known, streams.url):
                     cancel = await self.aside(cancel.message)
-
-    async def _append(self, message: m.Ingress) -> Published:
-        if self._route is None:
-            # Never changed: two streams have no order between them.
-            self._route = (await self._firstword.partitions(),)
-        partitions = self._route[0]
-        entry_id = await self._firstword.streams.publish(message, partitions)
-        return Published(keys.ingress_of(self._session, partitions), entry_id, message)
 
     def _note(self, published: Published) -> None:
         self.last = published
@@ -230,7 +243,7 @@ class Publisher:
         while self._owed:
             message = self._owed[0]
             if isinstance(message, m.Open | m.Close | m.Cancel):
-                await self._append(message)
+                await self._route.append(message)
             elif self._outbox.has(message.turn or ""):
-                self._note(await self._append(message))
+                self._note(await self._route.append(message))
             self._owed.popleft()

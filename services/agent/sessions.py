@@ -15,6 +15,7 @@ from firstword import server_errors, telemetry, traceparent
 from firstword.client import Firstword
 from firstword.errors import FirstwordError
 from firstword.pieces import split
+from firstword.publisher import Route
 from firstword.room import Room
 from services.agent.access import Caller
 from services.agent.conversation import CallerGone
@@ -35,11 +36,10 @@ class _Publisher:
 
     caller: Caller
     room: Room
+    route: Route
     used_at: float = 0.0
     requests: int = 0
     last_id: str | None = None
-    route: tuple[int | None] | None = None
-    """The partition count of its first entry, kept for all: two streams have no order."""
     order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -132,20 +132,15 @@ class Sessions:
     async def _once(self, publisher: _Publisher, message: Published) -> str:
         """Publish; if no reply comes, retry a numbered piece, but not one without a number."""
         url = self._firstword.streams.url
-        publish = partial(self._publish, publisher, message)
+        append = partial(publisher.route.append, message)
         if getattr(message, "seq", 0) is not None:
-            return await server_errors.insist(publish, url)
+            return (await server_errors.insist(append, url)).entry_id
         try:
-            return await publish()
+            return (await append()).entry_id
         except FirstwordError:
             raise
         except Exception as error:
             raise (server_errors.final(error) or server_errors.unreachable(url, error)) from error
-
-    async def _publish(self, publisher: _Publisher, message: Published) -> str:
-        if publisher.route is None:
-            publisher.route = (await self._firstword.partitions(),)
-        return await self._firstword.streams.publish(message, publisher.route[0])
 
     def _publisher(self, caller: Caller, full: str) -> _Publisher:
         """The session's one publisher. Raises AccessError if the caller may have no more."""
@@ -158,7 +153,9 @@ class Sessions:
                 )
             self._doors.enter(caller, full)
             room = Room(self._firstword.streams, full)
-            publisher = self._publishers[full] = _Publisher(caller, room)
+            publisher = self._publishers[full] = _Publisher(
+                caller, room, Route(self._firstword, full)
+            )
         publisher.used_at = now
         self._publishers.move_to_end(full)
         self._sweep_soon()
