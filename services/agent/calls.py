@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
@@ -17,7 +16,7 @@ from firstword import telemetry
 from firstword.client import Firstword, Session
 from firstword.errors import FirstwordError
 from services.agent.access import BEARER_PROTOCOL, PROTOCOL, Caller
-from services.agent.conversation import CallerGone, Conversation, finish
+from services.agent.conversation import CallerGone, Conversation, Farewells
 from services.agent.core import RequestError, Say, check_label, parse_invocation
 from services.agent.doors import CALLER, MAX_REQUEST_BYTES, Doors
 from services.agent.settings import AgentSettings
@@ -54,13 +53,13 @@ class Calls:
         self._settings = settings
         self._doors = doors
         self._lines: dict[str, _Held] = {}
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._farewells = Farewells()
 
     async def stop(self) -> None:
         """Give every line up, and wait until its turns are cancelled."""
         for held in list(self._lines.values()):
             self._give_up(held)
-        await finish(self._farewells, FAREWELL_S)
+        await self._farewells.finish(FAREWELL_S)
 
     # -- one turn ---------------------------------------------------------------------------------
 
@@ -199,19 +198,13 @@ class Calls:
             await session.open()
         except asyncio.CancelledError:  # its caller is gone, and it may be open all the same
             if own:
-                self._see_to(_close(session))
+                self._farewells.see_to(_close(session))
             raise
 
     def _part(self, session: Session, conversation: Conversation, *, own: bool) -> None:
         if own:
             self._talks.forget(session.name)
-        self._see_to(conversation.hang_up(close=own))
-
-    def _see_to(self, farewell: Coroutine[Any, Any, None]) -> None:
-        """In a task of its own: the caller's may be cancelled."""
-        task = asyncio.create_task(farewell)
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
+        self._farewells.see_to(conversation.hang_up(close=own))
 
     def _spend(self, caller: Caller, say: Say) -> None:
         """Charge a text at once; the reply to a prompt is charged as it is written."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from firstword import messages as m
 from firstword import telemetry, tracing
@@ -19,14 +19,26 @@ from services.agent.source import SourceError
 from services.agent.talk import Talk
 
 
-async def finish(tasks: set[asyncio.Task[None]], seconds: float) -> None:
-    """Wait for these, and cancel what is not done in time: it must not outlive the connection."""
-    if not tasks:
-        return
-    _, left = await asyncio.wait(tasks, timeout=seconds)
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+class Farewells:
+    """What is still to do for callers who have gone, in tasks of its own: theirs are cancelled."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def see_to(self, farewell: Coroutine[Any, Any, None]) -> None:
+        """Begin it; it is not waited for."""
+        task = asyncio.create_task(farewell)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for all, and cancel what is not done in time: it must not outlive the connection."""
+        if not self._tasks:
+            return
+        _, left = await asyncio.wait(self._tasks, timeout=seconds)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 class CallerGone(Exception):

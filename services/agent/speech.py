@@ -16,7 +16,7 @@ from firstword.audio import SAMPLE_BYTES
 from firstword.client import Firstword, Listener, Manner, Session
 from firstword.encoding import Encoder, EncodingError, encoded
 from firstword.errors import FirstwordError
-from services.agent.conversation import CallerGone, finish
+from services.agent.conversation import CallerGone, Farewells
 from services.agent.core import RequestError
 from services.agent.doors import CALLER, Doors
 from services.agent.settings import AgentSettings
@@ -57,7 +57,7 @@ class SpeechDoor:
         self._doors = doors
         self._installed = installed
         self._default = default
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._farewells = Farewells()
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/v1/audio/speech", self.speak)
@@ -66,7 +66,7 @@ class SpeechDoor:
 
     async def stop(self) -> None:
         """Wait until the turns that nobody hears any more are cancelled."""
-        await finish(self._farewells, FAREWELL_S)
+        await self._farewells.finish(FAREWELL_S)
 
     async def list_models(self, _request: web.Request) -> web.Response:
         return web.json_response(models())
@@ -92,7 +92,7 @@ class SpeechDoor:
             try:
                 await session.open()
             except asyncio.CancelledError:  # the caller is gone, and it may be open all the same
-                self._part(session, complete=True)
+                self._farewells.see_to(_say_farewell(session, complete=True))
                 raise
             spoken = Spoken(TURN)
             sound = self._sound(session, listener, asked, spoken)
@@ -102,7 +102,7 @@ class SpeechDoor:
                     return await self._answer(request, asked, encoder, spoken, file)
             finally:
                 logs.bind(session=None)  # the caller's next request comes in the same task
-                self._part(session, complete=spoken.over)
+                self._farewells.see_to(_say_farewell(session, complete=spoken.over))
 
     async def _answer(
         self,
@@ -185,12 +185,6 @@ class SpeechDoor:
         if isinstance(found, FirstwordError):
             raise found
         return found
-
-    def _part(self, session: Session, *, complete: bool) -> None:
-        # In a separate task, since the caller's may be cancelled.
-        task = asyncio.create_task(_say_farewell(session, complete=complete))
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
 
 
 async def _say_farewell(session: Session, *, complete: bool) -> None:
