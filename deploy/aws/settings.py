@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from deploy.aws.environments import as_text, environment
 from firstword.errors import SettingsError
-from firstword.keys import MAX_PARTITIONS
+from firstword.keys import DEFAULT_PARTITIONS, MAX_PARTITIONS
 from firstword.settings import load, setting, table
 from firstword.teardown import check_name
 from services.agent.settings import SOURCES
@@ -95,7 +95,11 @@ class Deployment:
     )
 
     partitions: int = setting(
-        16, "partitions", "ingress partitions, for good", minimum=1, maximum=MAX_PARTITIONS
+        DEFAULT_PARTITIONS,
+        "partitions",
+        "ingress partitions, for good",
+        minimum=1,
+        maximum=MAX_PARTITIONS,
     )
     segmenters: int = setting(2, "segmenters", "segmenter tasks at least", minimum=1)
     gateways: int = setting(2, "gateways", "gateway tasks at least", minimum=1)
